@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nki.jit`, `nki.simulate` and the Kernel object."""
+
+import functools
+import inspect
+
+from nki._unavailable import not_implemented
+from sterna import _core, session
+from sterna.faults import BadInput
+
+
+class Kernel:
+    """A function that runs as a kernel: calling it with arrays executes it on the simulated core.
+
+    `kernel[1](...)` is the same as `kernel(...)`. Inside another kernel a call is simply part of that kernel.
+    """
+
+    def __init__(self, function, lnc=1, options=None):
+        functools.update_wrapper(self, function)
+        self.func = function
+        self.lnc = lnc
+        self.options = options or {}
+        self._schedule = []
+        self._names = None
+
+    def __call__(self, *args, **kwargs):
+        if _core.is_recording():
+            return self.func(*args, **kwargs)
+        return session.run(self.func, args, kwargs, self._argument_names, self._apply_schedule if self._schedule else None)
+
+    def __getitem__(self, lnc):
+        count = lnc[0] if isinstance(lnc, tuple) and len(lnc) == 1 else lnc
+        if count not in (1, 2):
+            raise BadInput("bad input", "LNC1", f"kernel[{lnc}]: a logical core joins 1 or 2 physical cores.")
+        if count == 2:
+            raise not_implemented("kernel[2]", "two cores with shared HBM (LNC2) come with the next release; kernel[1] runs on one.")
+        return Kernel._with(self, lnc=count)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def with_schedule(self, pairs):
+        """Adds edges: pairs of (consumer, producer or [producers]), by the `name=` of instructions."""
+        made = Kernel._with(self)
+        made._schedule = self._schedule + list(pairs)
+        return made
+
+    @staticmethod
+    def _with(kernel, lnc=None):
+        made = Kernel(kernel.func, lnc or kernel.lnc, kernel.options)
+        made._schedule = kernel._schedule
+        return made
+
+    def _argument_names(self, args, kwargs):
+        if self._names is None:
+            try:
+                self._names = [p.name for p in inspect.signature(self.func).parameters.values()]
+            except (TypeError, ValueError):
+                self._names = []
+        return self._names + [f"arg{i}" for i in range(len(self._names), len(args))]
+
+    def _apply_schedule(self, recording):
+        for consumer, producers in self._schedule:
+            for producer in producers if isinstance(producers, (list, tuple)) else [producers]:
+                recording.edge_by_name(producer, consumer)
+
+
+def jit(func=None, **options):
+    """Makes a kernel of a function; also `@nki.jit(mode=..., ...)`. `mode` and unknown options are accepted and ignored."""
+    if "platform_target" in options:
+        raise BadInput(
+            "bad input",
+            "JIT1",
+            "nki.jit(platform_target=...) is not accepted since NKI 0.3: set NEURON_PLATFORM_TARGET_OVERRIDE, or use sterna run --target.",
+        )
+    if func is None:
+        return lambda function: jit(function, **options)
+    return func if isinstance(func, Kernel) else Kernel(func, options=options)
+
+
+def simulate(kernel):
+    """A callable that runs `kernel` (a plain function is wrapped) on arrays and gives arrays of the same kind."""
+    return kernel if isinstance(kernel, Kernel) else _wrap(kernel)
+
+
+def _wrap(kernel):
+    if callable(kernel):
+        return Kernel(kernel)
+    # An object that is only subscriptable, such as a library's own launcher.
+    return kernel
+
+
+cpu_simulate = simulate

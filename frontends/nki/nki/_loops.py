@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops, programs and printing."""
+
+import builtins
+import contextlib
+
+from nki._declare import instruction
+from sterna import _core
+
+range = builtins.range
+affine_range = sequential_range = static_range = builtins.range
+
+
+@instruction
+def _loop(reg, low=None, high=None, step=1, low_reg=None, high_reg=None):
+    """Opens a region that runs for reg = low .. high."""
+
+
+@instruction
+def _while(reg):
+    """Opens a region that runs while reg is not zero."""
+
+
+@instruction
+def _end():
+    """Closes the innermost region."""
+
+
+@instruction
+def _register_move(dst, src=None, value=None):
+    """dst = src or value."""
+
+
+def _open_loop(start, stop, step):
+    register = _core.current().register(True)
+    low, low_reg = (None, start) if isinstance(start, _core.Register) else (start, None)
+    high, high_reg = (None, stop) if isinstance(stop, _core.Register) else (stop, None)
+    _loop(register, low, high, step, low_reg, high_reg)
+    return register
+
+
+def dynamic_range(start, stop=None, step=1):
+    """A loop that runs on the device: its body is recorded once. Bounds are whole numbers or registers."""
+    if stop is None:
+        start, stop = 0, start
+    yield _open_loop(start, stop, step)
+    _end()
+
+
+def fori_loop(lower, upper, body_fun, step=1):
+    """Runs body_fun(index register) for lower <= index < upper, on the device."""
+    body_fun(_open_loop(lower, upper, step))
+    _end()
+
+
+def while_loop(init, body_fun):
+    """Runs body_fun(condition) as long as the condition register is not zero; the body returns the next condition."""
+    condition = _core.current().register()
+    if isinstance(init, _core.Register):
+        _register_move(condition, init)
+    else:
+        _register_move(condition, None, init)
+    _while(condition)
+    after = body_fun(condition)
+    if after is not None and after is not condition:
+        _register_move(condition, after)
+    _end()
+
+
+def program_id(axis=0):
+    """Rank of this core within the kernel's grid."""
+    return 0
+
+
+def num_programs(axes=0):
+    """Number of cores of the kernel's grid."""
+    return 1
+
+
+def program_ndim():
+    """Dimensions of the kernel's grid."""
+    return 0
+
+
+@contextlib.contextmanager
+def no_reorder():
+    """Program order inside; Sterna never reorders, so this has no effect."""
+    yield
+
+
+@instruction
+def _device_print(src, prefix=0):
+    """Prints a tensor when the program runs."""
+
+
+def device_print(prefix, tensor):
+    """Prints `prefix` and the values of `tensor` when the program runs."""
+    _device_print(tensor, _core.current().intern(f"{prefix}"))

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memories and tensors."""
+
+import enum
+import numbers
+
+from nki import _dtypes
+from nki._unavailable import not_implemented
+from sterna import _core
+from sterna.faults import BadInput
+
+
+class MemoryRegion(enum.Enum):
+    """Where a tensor lives."""
+
+    hbm = 0
+    sbuf = 1
+    psum = 2
+    shared_hbm = 3
+
+    def __repr__(self):
+        return f"nl.{self.name}"
+
+
+hbm = private_hbm = MemoryRegion.hbm
+sbuf, psum, shared_hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shared_hbm
+for _region in (hbm, sbuf, psum):
+    _core.register_buffer(_region, _region.value)
+
+_CORE_MEMORY = {hbm: 0, sbuf: 1, psum: 2, shared_hbm: 0}
+
+Tensor = _core.Tensor
+
+
+def is_hbm(buffer):
+    return buffer in (hbm, shared_hbm)
+
+
+def is_sbuf(buffer):
+    return buffer is sbuf
+
+
+def is_psum(buffer):
+    return buffer is psum
+
+
+def is_on_chip(buffer):
+    return buffer in (sbuf, psum)
+
+
+class _TensorMeta(type):
+    """`nl.ndarray(...)` makes a tensor, `isinstance(t, nl.ndarray)` asks whether something is one."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor)
+
+    def __call__(cls, shape, dtype, *, buffer=sbuf, name="", address=None, **unknown):
+        if unknown:
+            raise TypeError(f"ndarray() got an unexpected keyword argument {next(iter(unknown))!r}")
+        return allocate(shape, dtype, buffer, name, address)
+
+
+class ndarray(metaclass=_TensorMeta):
+    """ndarray(shape, dtype, buffer=nl.sbuf, name='', address=None): a tensor without values.
+
+    shape: dim 0 is the partition in SBUF and PSUM; address: (partition, byte in the partition).
+    """
+
+
+def allocate(shape, dtype, buffer=sbuf, name="", address=None):
+    memory = _CORE_MEMORY.get(buffer)
+    if memory is None:
+        raise BadInput("wrong type", "BUF2", f"buffer={buffer!r}: use nl.sbuf, nl.psum, nl.hbm or nl.shared_hbm (not a string).")
+    if isinstance(shape, numbers.Integral):
+        shape = (shape,)
+    return _core.current().tensor(shape, dtype, memory, name or None, buffer is shared_hbm, address)
+
+
+def empty_like(x, *, dtype=None, buffer=None, name=""):
+    """A tensor without values, of x's shape."""
+    return allocate(x.shape, dtype or x.dtype, buffer or x.buffer, name)
+
+
+def full(shape, fill_value, dtype, *, buffer=sbuf, name="", address=None):
+    """A tensor of one value."""
+    from nki import isa
+
+    made = allocate(shape, dtype, buffer, name, address)
+    if not is_hbm(buffer):
+        isa.memset(made, fill_value)
+        return made
+    # HBM is written by DMA from a filled tile, a block of rows at a time.
+    rows = made.shape[0] if len(made.shape) > 1 else 1
+    flat = made.reshape((rows, made.size // rows)) if made.size else made
+    for start in range(0, rows, 128):
+        block = flat[start : start + 128]
+        tile = allocate(block.shape, dtype, sbuf)
+        isa.memset(tile, fill_value)
+        isa.dma_copy(dst=block, src=tile)
+    return made
+
+
+def zeros(shape, dtype, *, buffer=sbuf, name="", address=None):
+    """A tensor of zeros."""
+    return full(shape, 0, dtype, buffer=buffer, name=name, address=address)
+
+
+def ones(shape, dtype, *, buffer=sbuf, name="", address=None):
+    """A tensor of ones."""
+    return full(shape, 1, dtype, buffer=buffer, name=name, address=address)
+
+
+def zeros_like(x, *, dtype=None, buffer=None, name=""):
+    """A tensor of zeros, of x's shape."""
+    return zeros(x.shape, dtype or x.dtype, buffer=buffer or x.buffer, name=name)
+
+
+class ds(tuple):
+    """ds(start, size): the slice start : start + size of one dimension; start may be a register."""
+
+    __slots__ = ()
+
+    def __new__(cls, start, size):
+        return tuple.__new__(cls, (start, size))
+
+
+_core.set_hook("ds", ds)
+
+
+class _TileSize:
+    """Sizes of the target's tiles, in elements unless the name says bytes."""
+
+    def _chip(self):
+        from sterna import settings
+
+        target = _core.current().target if _core.is_recording() else settings.target()
+        return _core.chip(target)
+
+    pmax = property(lambda self: self._chip()["partitions"])
+    psum_fmax = psum_bank_fmax = property(lambda self: self._chip()["psum_bank_bytes"] // 4)
+    psum_bank_fmax_bytes = property(lambda self: self._chip()["psum_bank_bytes"])
+    psum_num_banks = property(lambda self: self._chip()["psum_banks"])
+    gemm_stationary_fmax = property(lambda self: self._chip()["stationary_free"])
+    gemm_moving_fmax = property(lambda self: self._chip()["moving_free"])
+    bn_stats_fmax = property(lambda self: self._chip()["bn_stats_free"])
+    psum_min_align = sbuf_min_align = property(lambda self: 4)
+    sbuf_size_bytes = property(lambda self: self._chip()["sbuf_partition_bytes"] * self._chip()["partitions"])
+    sbuf_fmax = property(lambda self: self._chip()["sbuf_partition_bytes"] // 4)
+    sbuf_fmax_bytes = total_available_sbuf_size = property(lambda self: self._chip()["sbuf_partition_bytes"])
+
+
+tile_size = _TileSize()
+
+
+def shared_constant(value, dtype=None):
+    """A constant array in HBM; a numpy array or the path of a .npy file."""
+    import numpy as np
+
+    array = np.ascontiguousarray(np.load(value) if isinstance(value, str) else value)
+    if dtype is not None:
+        array = array.astype(_dtypes.numpy_dtype(str(dtype)))
+    address, _ = array.__array_interface__["data"]
+    return _core.current().parameter(array.shape, array.dtype.name, "constant", address, False, array)
+
+
+def shared_identity_matrix(n, dtype=_dtypes.ALL["uint8"], dst=None):
+    """The n x n identity in SBUF."""
+    from nki import isa
+    from nki import language as nl
+
+    made = allocate((n, n), dtype) if dst is None else dst
+    ones_tile = allocate((n, n), _dtypes.ALL["float32"])
+    isa.memset(ones_tile, 1.0)
+    isa.affine_select(made, pattern=[[-1, n]], channel_multiplier=1, on_true_tile=ones_tile, on_false_value=0.0, cmp_op=nl.equal)
+    return made
+
+
+def rand(shape, dtype=_dtypes.ALL["float32"]):
+    raise not_implemented("nl.rand", "the random generators come with the next release.")

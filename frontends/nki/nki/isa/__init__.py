@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instructions, with the signatures of nki.isa (SDK 2.32). Each records one instruction and returns its handle.
+
+Semantics, shapes, types and rules of each are documented with the instruction in Sterna's core and in its reference.
+"""
+
+from nki import language as nl
+from nki._declare import instruction
+from nki._unavailable import later
+from nki.isa.constants import (
+    dge_mode,
+    dma_engine,
+    engine,
+    gpsimd_engine,
+    matmul_perf_mode,
+    nc_version,
+    oob_mode,
+    reduce_cmd,
+    scalar_engine,
+    tensor_engine,
+    unknown_engine,
+    vector_engine,
+)
+from sterna import _core, settings
+from sterna.faults import RuleError as NkiValidationError
+
+VirtualRegister = _core.Register
+NkiInstruction = _core.NkiInstruction
+
+_FP32_MIN = -3.4028234663852886e38
+
+# --- tensor engine
+
+
+@instruction
+def nc_matmul(dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, is_transpose=False, accumulate=None,
+              tile_position=(), tile_size=(), perf_mode=matmul_perf_mode.none, name=None):
+    """dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n]; accumulate: overwrite, add, or by the PSUM location (None)."""
+
+
+@instruction
+def nc_transpose(dst, data, engine=engine.unknown, name=None):
+    """dst[n, p] = data[p, n], free axes flattened."""
+
+
+# --- vector engine
+
+
+@instruction
+def tensor_tensor(dst, data1, data2, op, engine=engine.unknown, name=None):
+    """dst = data1 op data2."""
+
+
+@instruction
+def tensor_scalar(dst, data, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False, engine=engine.unknown, name=None):
+    """dst = (data op0 operand0) op1 operand1; operands immediate or (P, 1)."""
+
+
+@instruction
+def scalar_tensor_tensor(dst, data, op0, operand0, op1, operand1, reverse0=False, reverse1=False, name=None):
+    """dst = (data op0 operand0) op1 operand1; operand0 immediate or (P, 1), operand1 a tile."""
+
+
+@instruction
+def tensor_copy(dst, src, engine=engine.unknown, name=None):
+    """dst = src, converted to dst's type."""
+
+
+@instruction
+def tensor_copy_predicated(dst, src, predicate, reverse_pred=False, name=None):
+    """dst = src where the predicate holds; other elements keep what they have."""
+
+
+@instruction
+def tensor_reduce(dst, op, data, axis, negate=False, keepdims=False, name=None):
+    """dst = reduction of data over trailing free axes."""
+
+
+@instruction
+def tensor_scalar_reduce(dst, data, op0, operand0, reduce_op, reduce_res=None, reverse0=False, reduce_cmd=reduce_cmd.reset_reduce,
+                         reduce_init=None, reduce_res_negate=False, name=None):
+    """dst = data op0 operand0, and its reduction over the free axes."""
+
+
+@instruction
+def tensor_scalar_cumulative(dst, src, op0, op1, imm0, imm1=None, reduce_cmd=reduce_cmd.reset_reduce, name=None):
+    """Running op1 over (src op0 imm0)."""
+
+
+@instruction
+def tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, reverse1=False, name=None):
+    """r[i] = (data0[i] op0 r[i-1]) op1 data1[i]."""
+
+
+@instruction
+def select_reduce(dst, predicate, on_true, on_false, reduce_res=None, reduce_cmd=reduce_cmd.idle, reduce_op=nl.maximum,
+                  reverse_pred=False, name=None):
+    """dst = on_true where the predicate holds, else on_false; optionally its maximum."""
+
+
+@instruction
+def range_select(dst, on_true_tile, comp_op0, comp_op1, bound0, bound1, reduce_cmd=reduce_cmd.reset_reduce, reduce_res=None,
+                 reduce_op=nl.maximum, range_start=0, on_false_value=_FP32_MIN, name=None):
+    """dst = tile where the element's index is within bounds, else the least fp32; optionally its maximum."""
+
+
+@instruction
+def memset(dst, value, engine=engine.unknown, name=None):
+    """Every element of dst becomes value."""
+
+
+@instruction
+def reciprocal(dst, data, name=None):
+    """dst = 1 / data."""
+
+
+@instruction
+def bn_stats(dst, data, name=None):
+    """Count, mean and count * variance of the even and of the odd elements of each partition."""
+
+
+@instruction
+def bn_aggr(dst, data, name=None):
+    """Mean and variance from the triples of bn_stats."""
+
+
+@instruction
+def max8(dst, src, name=None):
+    """The eight largest elements of each partition, in descending order."""
+
+
+@instruction
+def nc_find_index8(dst, data, vals, name=None):
+    """The index of each of eight values in each partition."""
+
+
+@instruction
+def nc_match_replace8(dst, data, vals, imm, dst_idx=None, name=None):
+    """Replaces the first occurrence of each of eight values."""
+
+
+@instruction
+def nc_stream_shuffle(dst, src, shuffle_mask, name=None):
+    """Within each 32 partitions dst[i] = src[mask[i]]; 255 keeps dst."""
+
+
+# --- scalar engine
+
+
+@instruction
+def activation(dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle, name=None):
+    """dst = op(data * scale + bias), optionally summed over the free axes."""
+
+
+@instruction
+def activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0, name=None):
+    """dst = op(data * scale + bias), and its sum over the free axes."""
+
+
+# --- GpSimd engine
+
+
+@instruction
+def iota(dst, pattern, offset=0, channel_multiplier=0, name=None):
+    """dst = offset + p * channel_multiplier + affine pattern."""
+
+
+@instruction
+def affine_select(dst, pattern, channel_multiplier, on_true_tile, on_false_value, cmp_op=nl.equal, offset=0, name=None):
+    """dst = tile where cmp_op(affine value, 0) holds, else on_false_value."""
+
+
+@instruction
+def tensor_partition_reduce(dst, op, data, name=None):
+    """dst = reduction of data over partitions."""
+
+
+@instruction
+def nc_n_gather(dst, data, indices, name=None):
+    """dst = elements of each partition, by index."""
+
+
+@instruction
+def local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=None, name=None):
+    """Gathers by indices shared by 16 partitions."""
+
+
+# --- DMA
+
+
+@instruction
+def dma_copy(dst, src, priority=None, oob_mode=oob_mode.error, dge_mode=dge_mode.unknown, engine=engine.unknown, name=None):
+    """dst takes src's elements in order, between HBM and SBUF in any shape."""
+
+
+@instruction
+def dma_transpose(dst, src, axes=None, priority=None, dge_mode=dge_mode.unknown, oob_mode=oob_mode.error, name=None):
+    """dst = src with its axes reversed as `axes` says."""
+
+
+# --- registers
+
+
+def register_alloc(x=None):
+    """A new register, holding `x` if given (a whole number or a tensor of one element)."""
+    register = _core.current().register()
+    if isinstance(x, _core.Tensor):
+        register_load(register, x)
+    elif x is not None:
+        register_move(register, x)
+    return register
+
+
+@instruction
+def _register_move(dst, src=None, value=None):
+    """dst = src or value."""
+
+
+def register_move(dst, src):
+    """dst = src, a register or a whole number."""
+    if dst.frozen:
+        raise NkiValidationError("rule broken", "REG2", "The register of a loop cannot be written inside the loop.")
+    return _register_move(dst, src) if isinstance(src, VirtualRegister) else _register_move(dst, None, src)
+
+
+@instruction
+def register_load(dst, src):
+    """dst = the one element of src."""
+
+
+@instruction
+def register_store(dst, src):
+    """The one element of dst = src."""
+
+
+# --- the target
+
+
+def get_nc_version():
+    """Generation of the target, as nc_version."""
+    target = _core.current().target if _core.is_recording() else settings.target()
+    generation = _core.chip(target)["generation"]
+    return nc_version(generation) if generation in list(nc_version) else nc_version.gen4
+
+
+def get_nc_sub_version():
+    return 0
+
+
+_LNC = "two cores in one kernel come with the next release."
+_NEXT = "it comes with the next release."
+core_barrier = later("nki.isa.core_barrier", _LNC)
+sendrecv = later("nki.isa.sendrecv", _LNC)
+nc_matmul_mx = later("nki.isa.nc_matmul_mx", "MX formats on the tensor engine come with the next release.")
+quantize_mx = later("nki.isa.quantize_mx", "MX formats come with the next release.")
+activate2 = later("nki.isa.activate2", _NEXT)
+exponential = later("nki.isa.exponential", _NEXT)
+dma_compute = later("nki.isa.dma_compute", _NEXT)
+nonzero_with_count = later("nki.isa.nonzero_with_count", _NEXT)
+sequence_bounds = later("nki.isa.sequence_bounds", _NEXT)
+topk = later("nki.isa.topk", _NEXT)
+_RANDOM = "the random generators come with the next release."
+dropout = later("nki.isa.dropout", _RANDOM)
+rng = later("nki.isa.rng", _RANDOM)
+rand2 = later("nki.isa.rand2", _RANDOM)
+set_rng_seed = later("nki.isa.set_rng_seed", _RANDOM)
+rand_set_state = later("nki.isa.rand_set_state", _RANDOM)
+rand_get_state = later("nki.isa.rand_get_state", _RANDOM)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python extension `sterna._core`. Objects on the hot path (tensors, instructions, registers) are raw CPython types with their own
+// slots, since a kernel makes hundreds of thousands of calls; the rest goes through nanobind.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sterna/execute/executor.h"
+#include "sterna/program/builder.h"
+
+namespace sterna::python {
+
+struct Recording;
+
+struct RecordingObject {
+  PyObject_HEAD
+  Recording* self;
+};
+
+/// A tensor or a view of one, as Python sees it.
+struct TensorObject {
+  PyObject_HEAD
+  RecordingObject* recording;
+  View view;
+};
+
+struct RegisterObject {
+  PyObject_HEAD
+  RecordingObject* recording;
+  uint32_t id;
+  bool frozen;
+};
+
+/// What an instruction call returns: the record's place, for depends_on.
+struct HandleObject {
+  PyObject_HEAD
+  RecordingObject* recording;
+  uint32_t index;
+};
+
+extern PyTypeObject* tensor_type;
+extern PyTypeObject* register_type;
+extern PyTypeObject* handle_type;
+extern PyTypeObject* recording_type;
+
+PyObject* new_tensor(RecordingObject* recording, const View& view);
+
+/// State of the module: registrations made by the Python layers at import. One instance, made with the module.
+struct ModuleState {
+  struct Op { int alu = -1, function = -1; };
+  std::unordered_map<PyObject*, Op> ops;             // nl.add, np.add, ... -> operator
+  std::unordered_map<PyObject*, int> dtypes;         // dtype objects -> DType
+  PyObject* dtype_objects[kDTypeCount] = {};         // DType -> what tensor.dtype gives
+  PyObject* buffer_objects[3] = {};                  // Memory -> what tensor.buffer gives
+  PyObject* make_fault = nullptr;                    // (kind, rule, message, file, line, function) -> exception
+  PyObject* hooks = nullptr;                         // dict of Python functions: "assign", "warn", "show"
+  PyObject* entry_code = nullptr;                    // code object of the front end's runner: sites end there
+  PyObject* ds_type = nullptr;                       // nl.ds objects: (start, size)
+};
+ModuleState& state();
+
+/// Turns an object into a value of the table; sets a Python exception and returns false when it cannot.
+bool to_dtype(PyObject* object, DType* out);
+bool to_alu_op(PyObject* object, AluOp* out);
+bool to_function(PyObject* object, Function* out);
+
+/// Raises the Python exception of a fault. With a place, the traceback ends in a frame there.
+void raise_fault(const Fault& fault);
+
+/// Where an instruction was called from; also marks frames of the front ends, which are not the user's.
+class SiteFinder {
+ public:
+  ~SiteFinder();
+  /// The site of the innermost frame that is the user's, interned in `program`.
+  uint32_t here(Program& program);
+  void forget();
+
+ private:
+  struct CodeInfo { uint32_t file = 0, function = 0; bool internal = false; PyObject* code = nullptr; };
+  const CodeInfo& info(Program& program, PyCodeObject* code);
+  uint32_t site_of(Program& program, PyFrameObject* frame, int depth);
+  struct Key {
+    const CodeInfo* code;
+    uint32_t parent;
+    int lasti;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return (reinterpret_cast<size_t>(k.code) >> 4) * 0x9e3779b97f4a7c15u ^ (size_t{k.parent} << 20) ^ static_cast<size_t>(k.lasti);
+    }
+  };
+
+  std::unordered_map<PyCodeObject*, CodeInfo> codes_;
+  std::unordered_map<Key, uint32_t, KeyHash> sites_;
+  PyFrameObject* last_frame_ = nullptr;           // strong
+  uint32_t last_parent_ = 0;
+  const CodeInfo* last_info_ = nullptr;
+};
+/// Files whose frames belong to the front ends; a prefix of co_filename.
+void add_internal_prefix(const std::string& prefix);
+
+/// One kernel call in the making: builder, executor, borrowed arguments.
+struct Recording {
+  std::shared_ptr<const Chip> chip;
+  Builder builder;
+  std::unique_ptr<Executor> executor;
+  Executor::Options options;
+  ThreadPool* pool;
+  SiteFinder sites;
+  std::vector<PyObject*> keep;         // arguments, kept alive
+  std::vector<std::pair<uint32_t, std::pair<void*, bool>>> bound;
+  std::vector<uint32_t> iterations;    // by site
+  bool eager = false, host_read = false, done = false;
+  size_t warnings_shown = 0, machine_warnings_shown = 0, bound_done = 0;
+
+  Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p) : chip(std::move(c)), builder(*chip, strict), pool(p) {}
+  ~Recording();
+  Executor& running();
+  /// Executes what is recorded so far; raises on a fault. `final`: nothing more will come.
+  bool flush(bool final);
+  void mark_site();
+  void count_iteration();
+  bool show_warnings();
+};
+
+/// The recording of this thread; a Python error when there is none.
+RecordingObject* current_recording();
+RecordingObject* current_recording_or_null();
+
+bool add_tensor_type(PyObject* module);
+bool add_instruction_type(PyObject* module);
+bool add_recording_type(PyObject* module);
+bool add_functions(PyObject* module);
+
+}  // namespace sterna::python

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sterna: an open, executable Trainium.
+
+Front ends (such as ``nki``) record kernels; the C++ core runs them for their values and predicts their time::
+
+    import sterna
+    with sterna.profile() as p:
+        result = kernel(x, y)
+    print(p.kernels[0].time_us, p.kernels[0].bound)
+"""
+
+import os as _os
+
+from sterna import _core
+from sterna.faults import BadInput, Fault, NotImplementedFault, OutOfBounds, RuleError, SternaWarning, WrongType
+
+__version__ = "0.1.0"
+__all__ = [
+    "BadInput",
+    "Fault",
+    "NotImplementedFault",
+    "OutOfBounds",
+    "RuleError",
+    "SternaWarning",
+    "WrongType",
+    "chip",
+    "profile",
+]
+
+_core.set_hardware(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "hardware"))
+_core.internal_prefix(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+
+def profile(target=None):
+    """A context in which every kernel call is timed: ``with sterna.profile() as p: ...``; see :mod:`sterna.profiler`."""
+    from sterna.profiler import Profile
+
+    return Profile(target)
+
+
+def chip(name="trn2"):
+    """What front ends need to know of a chip, as a dict; ``sterna chip NAME`` prints all of it."""
+    return _core.chip(name)

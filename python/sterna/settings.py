@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the environment says. Read at each kernel call, so that tests can change it."""
+
+import os
+
+from sterna.faults import BadInput
+
+#: set by ``sterna run --target`` and ``sterna.profile(target)``; goes before the environment
+forced_target = None
+
+
+def target():
+    """--target > NEURON_PLATFORM_TARGET_OVERRIDE > NKI_NC_VERSION > trn2."""
+    return (
+        forced_target
+        or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE")
+        or os.environ.get("NKI_NC_VERSION")
+        or "trn2"
+    )
+
+
+def strict():
+    """STERNA_STRICT=1: what only the official simulator accepts is a fault."""
+    return _flag("STERNA_STRICT")
+
+
+def eager():
+    """STERNA_EAGER=1: each instruction is executed at once, so that a fault is raised where it stands."""
+    return _flag("STERNA_EAGER")
+
+
+def uninit():
+    """STERNA_UNINIT=error|warn|fill: what an arithmetic read of bytes that were never written does."""
+    return _choice("STERNA_UNINIT", ("error", "warn", "fill"))
+
+
+def threads():
+    """STERNA_THREADS: 0 or unset takes every processor of this process."""
+    text = os.environ.get("STERNA_THREADS", "0")
+    if not text.isdigit():
+        raise BadInput("bad input", "ENV1", f"STERNA_THREADS={text!r} is not a whole number.")
+    return int(text)
+
+
+def nki_version():
+    return os.environ.get("STERNA_NKI_VERSION", "0.6")
+
+
+def _flag(name):
+    return os.environ.get(name, "0") not in ("", "0", "false", "no")
+
+
+def _choice(name, allowed):
+    value = os.environ.get(name, allowed[0])
+    if value not in allowed:
+        raise BadInput("bad input", "ENV1", f"{name}={value!r} is not known: use {', '.join(allowed)}.")
+    return value

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of subcommands. A new one is a new file and a line here.
+#include "sterna/cli/chip_command.h"
+#include "sterna/cli/command.h"
+#include "sterna/cli/run_command.h"
+
+namespace sterna::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> list = {run_command(), chip_command()};
+  return list;
+}
+
+}  // namespace sterna::cli

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records that steer a run rather than compute: allocation, registers, regions, printing. Regions are opened and closed by records
+// in the stream; the executor walks them.
+#pragma once
+
+#include "sterna/base/text.h"
+#include "sterna/isa/rules.h"
+#include "sterna/machine/rows.h"
+
+namespace sterna::control {
+
+/// The tensor gets its storage here; its bytes become undefined.
+struct Alloc {
+  static constexpr Info info{"alloc", 0x01, "a tensor gets its storage; its bytes become undefined", "nki.language.ndarray"};
+  TensorRef tensor;
+  static constexpr auto fields() { return std::tuple{option("tensor", &Alloc::tensor, "the tensor")}; }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine& m) const { return m.allocate(tensor.id); }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// reg = value (an immediate or another register).
+struct RegisterMove {
+  static constexpr Info info{"register_move", 0x02, "reg = value", "nki.isa.register_move"};
+  RegisterRef dst, src;
+  int32_t value = 0;
+  static constexpr auto fields() {
+    using I = RegisterMove;
+    return std::tuple{option("dst", &I::dst, "register"), option("src", &I::src, "register, or none"), option("value", &I::value, "immediate when src is none")};
+  }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine& m) const {
+    m.set_reg(dst.id, src.id == UINT32_MAX ? value : m.reg(src.id));
+    return {};
+  }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// reg = the one element of src.
+struct RegisterLoad {
+  static constexpr Info info{"register_load", 0x03, "reg = the one element of src", "nki.isa.register_load"};
+  RegisterRef dst;
+  View src;
+  static constexpr auto fields() {
+    return std::tuple{option("dst", &RegisterLoad::dst, "register"), in("src", &RegisterLoad::src, "tensor of one element, HBM or SBUF")};
+  }
+  Status check(const Rules&) {
+    if (src.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; src ", shape_text(src), " has ", src.elements(), "."));
+    return {};
+  }
+  Status execute(Machine& m) const {
+    STERNA_ASSIGN(const int64_t value, m.read_index({DynamicOffset::Source::kTensor, 0, src, 1, 0}, 0));
+    m.set_reg(dst.id, static_cast<int32_t>(value));
+    return {};
+  }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// The one element of dst = reg.
+struct RegisterStore {
+  static constexpr Info info{"register_store", 0x04, "the one element of dst = reg", "nki.isa.register_store"};
+  View dst;
+  RegisterRef src;
+  static constexpr auto fields() {
+    return std::tuple{out("dst", &RegisterStore::dst, "tensor of one element, HBM or SBUF"), option("src", &RegisterStore::src, "register")};
+  }
+  Status check(const Rules&) {
+    if (dst.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; dst ", shape_text(dst), " has ", dst.elements(), "."));
+    return {};
+  }
+  Status execute(Machine& m) const {
+    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    const auto word = static_cast<uint32_t>(m.reg(src.id));
+    const auto number = static_cast<float>(m.reg(src.id));
+    if (is_integer(dst.dtype))
+      store_bits(d, 0, 0, 1, &word);
+    else
+      store_row(d, 0, 0, 1, &number);
+    return {};
+  }
+  Work work(const Rules&) const { return {}; }
+};
+
+inline Status walked_by_executor() { return Fault(FaultKind::kBug, "", "region records are walked by the executor"); }
+
+/// The records up to the matching end run for reg = low, low + step, ... below high; low and high are immediates or registers.
+struct Loop {
+  static constexpr Info info{"loop", 0x05, "the region runs for reg = low .. high by step", "nki.language.fori_loop"};
+  RegisterRef reg, low_reg, high_reg;
+  int32_t low = 0, high = 0, step = 1;
+  static constexpr auto fields() {
+    using I = Loop;
+    return std::tuple{option("reg", &I::reg, "induction register"), option("low", &I::low, "first value"), option("high", &I::high, "bound"),
+                      option("step", &I::step, "positive step"), option("low_reg", &I::low_reg, "register instead of low"),
+                      option("high_reg", &I::high_reg, "register instead of high")};
+  }
+  Status check(const Rules&) {
+    if (step <= 0) return Fault(FaultKind::kRuleBroken, "LOOP1", cat("The step of a loop is a positive number, not ", step, "."));
+    return {};
+  }
+  Status execute(Machine&) const { return walked_by_executor(); }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// The records up to the matching end run as long as reg is not zero.
+struct While {
+  static constexpr Info info{"while", 0x06, "the region runs as long as reg is not zero", "nki.language.while_loop"};
+  RegisterRef reg;
+  static constexpr auto fields() { return std::tuple{option("reg", &While::reg, "condition register")}; }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine&) const { return walked_by_executor(); }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// The records up to the matching end run if reg is not zero.
+struct If {
+  static constexpr Info info{"if", 0x07, "the region runs if reg is not zero", "design, program regions"};
+  RegisterRef reg;
+  static constexpr auto fields() { return std::tuple{option("reg", &If::reg, "condition register")}; }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine&) const { return walked_by_executor(); }
+  Work work(const Rules&) const { return {}; }
+};
+
+struct End {
+  static constexpr Info info{"end", 0x08, "closes the innermost region", "design, program regions"};
+  int32_t unused = 0;
+  static constexpr auto fields() { return std::tuple{option("unused", &End::unused, "0")}; }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine&) const { return walked_by_executor(); }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// Prints a tensor when the program runs (also on replay).
+struct DevicePrint {
+  static constexpr Info info{"device_print", 0x09, "prints a tensor", "nki.language.device_print"};
+  View src;
+  NameRef prefix;
+  static constexpr auto fields() {
+    return std::tuple{in("src", &DevicePrint::src, "what to print"), option("prefix", &DevicePrint::prefix, "text before it")};
+  }
+  Status check(const Rules&) { return {}; }
+  Status execute(Machine&) const { return walked_by_executor(); }
+  Work work(const Rules&) const { return {}; }
+};
+
+using Instructions = InstructionList<Alloc, RegisterMove, RegisterLoad, RegisterStore, Loop, While, If, End, DevicePrint>;
+
+}  // namespace sterna::control

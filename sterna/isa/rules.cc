@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/isa/rules.h"
+
+#include <algorithm>
+
+#include "sterna/base/text.h"
+#include "sterna/machine/rows.h"
+#include "sterna/machine/view_ops.h"
+#include "sterna/numerics/convert.h"
+
+namespace sterna {
+namespace {
+
+Fault broken(std::string rule, std::string message) { return Fault(FaultKind::kRuleBroken, std::move(rule), std::move(message)); }
+
+}  // namespace
+
+Status check_tile(const Rules& rules, const View& view, std::string_view what) {
+  if (view.empty()) return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing."));
+  if (!view.on_chip())
+    return broken("P1", cat("'", what, "' is in HBM; a compute engine reads and writes SBUF and PSUM. Load it first (dma_copy)."));
+  const int64_t most = rules.chip->limits.partitions;
+  if (view.rows() > most)
+    return broken("P2", cat("'", what, "' has ", view.rows(), " partitions, the chip has ", most, "."));
+  return {};
+}
+
+Status fit(const Rules& rules, View& view, const View& like, std::string_view what) {
+  if (view.rows() != like.rows()) {
+    if (view.rows() != 1)
+      return broken("SHAPE1", cat("'", what, "' has ", view.rows(), " partitions, the result has ", like.rows(), "."));
+    STERNA_TRY(rules.compat("COMPAT1", cat("'", what, "' has one partition and the result ", like.rows(),
+                                           ": broadcasting over partitions is not documented for this instruction.")));
+    view.dims[0] = {0, static_cast<int32_t>(like.rows())};
+  }
+  const int64_t have = view.cols(), want = like.cols();
+  if (have == want) return {};
+  if (have != 1)
+    return broken("SHAPE2", cat("'", what, "' ", shape_text(view), " has ", have, " elements in a partition, the result ",
+                                shape_text(like), " has ", want, "."));
+  view.ndim = 2;
+  view.dims[1] = {0, static_cast<int32_t>(want)};
+  for (int d = 2; d < kMaxDims; ++d) view.dims[d] = {};
+  return {};
+}
+
+Status fit_scalar(const Rules& rules, Scalar& scalar, const View& like, std::string_view what) {
+  if (!scalar.is_view) return {};
+  STERNA_TRY(check_tile(rules, scalar.view, what));
+  View& view = scalar.view;
+  if (view.cols() != 1)
+    return broken("SHAPE3", cat("'", what, "' ", shape_text(view), " must hold one value for each partition: shape (P, 1)."));
+  if (view.rows() == like.rows()) return {};
+  if (view.rows() != 1)
+    return broken("SHAPE1", cat("'", what, "' has ", view.rows(), " partitions, the result has ", like.rows(), "."));
+  STERNA_TRY(rules.compat("COMPAT1", cat("'", what, "' has one partition and the result ", like.rows(),
+                                         ": broadcasting over partitions is not documented for this instruction.")));
+  view.dims[0] = {0, static_cast<int32_t>(like.rows())};
+  return {};
+}
+
+Status check_not_both_psum(const View& a, const View& b, std::string_view what_a, std::string_view what_b) {
+  if (a.memory == Memory::kPsum && b.memory == Memory::kPsum)
+    return broken("BUF1", cat("'", what_a, "' and '", what_b, "' are both in PSUM; copy one to SBUF first."));
+  return {};
+}
+
+Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<EngineId> allowed,
+                    std::initializer_list<const View*> operands) {
+  if (std::find(allowed.begin(), allowed.end(), engine) == allowed.end()) {
+    std::string list;
+    for (EngineId e : allowed) list += cat(list.empty() ? "" : ", ", name(e));
+    return broken("ENG1", cat("This instruction does not run on the ", name(engine), " engine; it runs on: ", list, "."));
+  }
+  if (engine == EngineId::kGpSimd && !rules.chip->ports.gpsimd_reaches_psum)
+    for (const View* v : operands)
+      if (!v->empty() && v->memory == Memory::kPsum)
+        return broken("ENG2", "The GpSimd engine does not reach PSUM; copy the tile to SBUF or use another engine.");
+  return {};
+}
+
+Status check_integers(std::initializer_list<const View*> views, AluOp op) {
+  for (const View* v : views)
+    if (!v->empty() && !is_integer(v->dtype))
+      return broken("TYPE1", cat(name(op), " works on bits and does not convert: every operand must be of an integer type, one is ",
+                                 name(v->dtype), "."));
+  return {};
+}
+
+Status check_arithmetic(AluOp op, std::string_view what) {
+  if (!is_bitwise(op)) return {};
+  return broken("OPS2", cat("'", what, "' is ", name(op), "; this instruction takes arithmetic operators only."));
+}
+
+Status check_operand(const Scalar& operand, AluOp op, std::string_view what, std::string_view what_op) {
+  if (!operand.is_none || op == AluOp::kBypass || is_unary(op)) return {};
+  return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing for ", what_op, " ", name(op), "."));
+}
+
+Status check_rows(const View& view, const View& like, std::string_view what) {
+  if (view.rows() == like.rows()) return {};
+  return broken("SHAPE1", cat("'", what, "' has ", view.rows(), " partitions, the result has ", like.rows(), "."));
+}
+
+Status check_cols(const View& view, int64_t cols, std::string_view what) {
+  if (view.cols() == cols) return {};
+  return broken("SHAPE4", cat("'", what, "' ", shape_text(view), " has ", view.cols(), " elements in a partition, ", cols, " expected."));
+}
+
+uint32_t value_bits(DType type, double value) {
+  if (is_packed(type)) return 0;
+  if (!is_integer(type) || type == DType::kBool) return from_float_bits(type, static_cast<float>(value));
+  const auto whole = static_cast<uint32_t>(static_cast<int64_t>(value));
+  return size_of(type) == 4 ? whole : whole & ((1u << (8 * size_of(type))) - 1);
+}
+
+Work count_elements(const Rules&, EngineId engine, std::initializer_list<const View*> views) {
+  Work w;
+  w.engine = engine;
+  w.narrow = w.narrow8 = w.all_sbuf = w.contiguous = true;
+  bool psum_in = false, first = true;
+  for (const View* v : views) {
+    if (v->empty()) continue;
+    w.elements = std::max(w.elements, static_cast<double>(v->cols()));
+    w.partitions = std::max(w.partitions, static_cast<double>(v->rows()));
+    const int size = size_of(v->dtype);
+    w.narrow = w.narrow && size == 2 && is_float(v->dtype);
+    w.narrow8 = w.narrow8 && size <= 2 && is_float(v->dtype);
+    w.all_sbuf = w.all_sbuf && v->memory == Memory::kSbuf;
+    w.contiguous = w.contiguous && free_contiguous(*v);
+    w.dynamic = w.dynamic || v->kind != ViewKind::kStrided;
+    if (!first && v->memory == Memory::kPsum) psum_in = true;
+    first = false;
+  }
+  if (psum_in) w.fast_cases |= bit(FastCase::kPsumInput);
+  if (w.narrow && w.all_sbuf) w.fast_cases |= bit(FastCase::kSixteenBitSbuf);
+  return w;
+}
+
+Work count_dma(const Rules& rules, const View& dst, const View& src) {
+  Work w;
+  w.engine = EngineId::kDma;
+  w.partitions = static_cast<double>(dst.on_chip() ? dst.rows() : src.rows());
+  const double elements = static_cast<double>(dst.elements());
+  w.bytes = elements * std::max(size_of(dst.dtype), size_of(src.dtype));
+  // A descriptor moves one run of adjoining bytes on both sides, inside one partition.
+  auto run_elements = [](const View& v) {
+    int64_t run = 1;
+    int d = v.ndim - 1;
+    const int first = v.on_chip() ? 1 : 0;
+    for (; d >= first; --d) {
+      if (v.dims[d].count == 1) continue;
+      if (v.dims[d].stride != run) break;
+      run *= v.dims[d].count;
+    }
+    return std::max<int64_t>(1, run);
+  };
+  const int64_t run = std::min(run_elements(dst), run_elements(src));
+  w.descriptors = elements / static_cast<double>(run);
+  if (!src.on_chip()) w.hbm_read = elements * size_of(src.dtype);
+  if (!dst.on_chip()) w.hbm_written = elements * size_of(dst.dtype);
+  w.store = !dst.on_chip();
+  w.dynamic = dst.kind != ViewKind::kStrided || src.kind != ViewKind::kStrided;
+  (void)rules;
+  return w;
+}
+
+void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out, const Piece& piece) {
+  alu_block_scalar(op, in, values.data + piece.row * values.pitch, values.pitch, reverse, out, piece.rows, piece.cols);
+}
+
+namespace {
+template <class F>
+Status map_words(Machine& m, const Operand& dst, const Operand& a, const Operand& b, const F& f) {
+  over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
+    auto* x = reinterpret_cast<uint32_t*>(piece_scratch(0));
+    auto* y = reinterpret_cast<uint32_t*>(piece_scratch(1));
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t c = 0; c < dst.cols; c += kPiece) {
+        const int64_t n = std::min(kPiece, dst.cols - c);
+        load_bits(a, r, c, n, x);
+        load_bits(b, r, c, n, y);
+        f(x, y, n);
+        store_bits(dst, r, c, n, x);
+      }
+  });
+  return {};
+}
+}  // namespace
+
+Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op) {
+  const int bits = 8 * size_of(a.dtype);
+  return map_words(m, dst, a, b, [=](uint32_t* x, const uint32_t* y, int64_t n) {
+    switch (op) {
+      case AluOp::kBitwiseAnd: for (int64_t i = 0; i < n; ++i) x[i] &= y[i]; break;
+      case AluOp::kBitwiseOr: for (int64_t i = 0; i < n; ++i) x[i] |= y[i]; break;
+      case AluOp::kBitwiseXor: for (int64_t i = 0; i < n; ++i) x[i] ^= y[i]; break;
+      default: for (int64_t i = 0; i < n; ++i) x[i] = alu_bits(op, x[i], y[i], bits);
+    }
+  });
+}
+
+Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed) {
+  return map_words(m, dst, a, b, [=](uint32_t* x, const uint32_t* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = alu_int(op, x[i], y[i], is_signed);
+  });
+}
+
+}  // namespace sterna

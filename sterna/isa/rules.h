@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that many instructions share, and the counting helpers of work(). Sources: NKI docs, nki.isa (SDK 2.32), common
+// constraints. Rule ids are stable: they appear in faults, tests and docs.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "sterna/isa/instruction.h"
+
+namespace sterna {
+
+/// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions.
+Status check_tile(const Rules& rules, const View& view, std::string_view what);
+/// Gives `view` the rows and columns of `like` where it has one: (P,1) along the free dims (documented); one partition for
+/// many (COMPAT1: accepted by the official simulator, not by the documents). Then both have equal shapes or SHAPE1/SHAPE2 is raised.
+Status fit(const Rules& rules, View& view, const View& like, std::string_view what);
+/// Like fit, for a scalar operand: its view is (P,1) or (1,1).
+Status fit_scalar(const Rules& rules, Scalar& scalar, const View& like, std::string_view what);
+/// BUF1: not both in PSUM.
+Status check_not_both_psum(const View& a, const View& b, std::string_view what_a, std::string_view what_b);
+/// ENG1: the engine is one of those listed; ENG2: GpSimd does not reach PSUM (asks the chip).
+Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<EngineId> allowed,
+                    std::initializer_list<const View*> operands);
+/// TYPE1: every view is of an integer type (bit operations do not convert).
+Status check_integers(std::initializer_list<const View*> views, AluOp op);
+
+/// OPS2: an arithmetic operator, where bit operators are not taken.
+Status check_arithmetic(AluOp op, std::string_view what);
+/// ARG2: a binary operator has its operand.
+Status check_operand(const Scalar& operand, AluOp op, std::string_view what, std::string_view what_op);
+/// SHAPE1: `view` has as many partitions as `like`.
+Status check_rows(const View& view, const View& like, std::string_view what);
+/// SHAPE4: `view` has this many elements in a partition.
+Status check_cols(const View& view, int64_t cols, std::string_view what);
+
+/// Counts for an elementwise instruction over `views`; the first is the output.
+Work count_elements(const Rules& rules, EngineId engine, std::initializer_list<const View*> views);
+/// Counts for a DMA between two views.
+Work count_dma(const Rules& rules, const View& dst, const View& src);
+
+/// d op0 with a per-row or immediate value, on one piece. Handles unary operators.
+void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out, const struct Piece& piece);
+
+/// The bits of one element of `type` with this value (integers exactly), zero beyond the element's size.
+uint32_t value_bits(DType type, double value);
+
+/// Elementwise work on raw bits: out[i] = alu_bits(op, a[i], b[i]).
+Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op);
+/// Exact 32-bit integer arithmetic: out[i] = alu_int(op, a[i], b[i]).
+Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed);
+
+}  // namespace sterna

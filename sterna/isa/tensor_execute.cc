@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/isa/tensor_execute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "sterna/base/text.h"
+#include "sterna/machine/rows.h"
+#include "sterna/numerics/convert.h"
+#include "sterna/numerics/matmul.h"
+
+namespace sterna {
+namespace {
+
+/// The rows of an operand as the product kernel takes them; operands with several strided free dims are gathered first.
+OperandRows rows_of(const Operand& o, int64_t first_col, int64_t cols, std::vector<float>& gathered) {
+  const int64_t size = size_of(o.dtype);
+  if (o.row_offsets == nullptr && o.unit) return {o.dtype, o.base + first_col * size, o.row_pitch, size};
+  if (o.row_offsets == nullptr && o.nfree == 1)
+    return {o.dtype, o.base + first_col * o.free[0].stride, o.row_pitch, o.free[0].stride};
+  gathered.resize(static_cast<size_t>(o.rows * cols));
+  for (int64_t r = 0; r < o.rows; ++r) load_row(o, r, first_col, cols, gathered.data() + r * cols);
+  return {DType::kFloat32, gathered.data(), cols * 4, 4};
+}
+
+/// Packs one operand, on the pool when it is large. Double row: columns [0, n) are contraction row 2k, [n, 2n) row 2k + 1.
+void pack(Machine& m, const Operand& o, bool moving, bool double_row, float* out) {
+  const int64_t halves = double_row ? 2 : 1;
+  const int64_t cols = o.cols / halves;
+  for (int64_t half = 0; half < halves; ++half) {
+    std::vector<float> gathered;
+    const OperandRows source = rows_of(o, half * cols, cols, gathered);
+    const DepthSlots slots{o.rows * halves, half, halves};
+    const ptrdiff_t blocks = moving ? moving_panels(cols) : stationary_blocks(cols);
+    auto run = [&](ptrdiff_t begin, ptrdiff_t end) {
+      if (moving)
+        pack_moving(source, o.rows, cols, slots, {begin, end}, out);
+      else
+        pack_stationary(source, o.rows, cols, slots, {begin, end}, out);
+    };
+    if (o.rows * cols >= kThreadWorth / 2 && m.pool().threads() > 1)
+      m.pool().run(blocks, std::max<ptrdiff_t>(1, blocks / (2 * m.pool().threads())), run);
+    else
+      run(0, blocks);
+  }
+}
+
+float* aligned(std::unique_ptr<float[]>& data) {
+  auto at = reinterpret_cast<uintptr_t>(data.get());
+  return reinterpret_cast<float*>((at + 63) & ~uintptr_t{63});
+}
+
+/// PSUM where only some elements were written by a matmul: those add, the others are overwritten.
+void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vector<float>& product) {
+  View one = view;
+  one.ndim = 2;
+  for (int64_t r = 0; r < d.rows; ++r)
+    for (int64_t c = 0; c < d.cols; ++c) {
+      int64_t rest = c, at = view.offset;
+      for (int k = view.ndim - 1; k >= 1; --k) {
+        at += (rest % view.dims[k].count) * view.dims[k].stride;
+        rest /= view.dims[k].count;
+      }
+      one.partition = static_cast<int32_t>(view.partition + r * view.dims[0].stride);
+      one.offset = at;
+      one.dims[0] = {1, 1};
+      one.dims[1] = {1, 1};
+      bool mixed = false;
+      float value = product[static_cast<size_t>(r * d.cols + c)];
+      if (m.by_matmul(one, &mixed)) {
+        float old;
+        load_row(d, r, c, 1, &old);
+        value = alu(AluOp::kAdd, old, value);
+      }
+      store_row(d, r, c, 1, &value);
+    }
+}
+
+}  // namespace
+
+Status execute_matmul(Machine& m, const MatmulOperands& x) {
+  STERNA_ASSIGN(Operand stationary, m.read(*x.stationary, "stationary"));
+  STERNA_ASSIGN(Operand moving, m.read(*x.moving, "moving"));
+  const int64_t halves = x.double_row ? 2 : 1;
+  const int64_t depth = moving.rows * halves, rows = stationary.cols / halves, cols = moving.cols / halves;
+
+  bool mixed = false;
+  Accumulate accumulate = Accumulate::kOverwrite;
+  if (x.accumulate != AccumulateFlag::kOverwrite) {
+    const bool by_matmul = m.by_matmul(*x.dst, &mixed);
+    if (x.accumulate == AccumulateFlag::kAdd) {
+      if (!by_matmul)
+        m.warn("MM10", "accumulate=True adds to PSUM data that no matmul wrote; on hardware of generation 2 and 3 the result is undefined.");
+      STERNA_ASSIGN(Operand old, m.read(*x.dst, "dst"));
+      (void)old;
+      accumulate = Accumulate::kAdd;
+      mixed = false;
+    } else if (by_matmul) {
+      accumulate = Accumulate::kAdd;
+    }
+  }
+  STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));
+
+  bool fresh_s, fresh_m;
+  const auto floats_s = static_cast<size_t>(packed_stationary_floats(depth, rows)) + 16;
+  const auto floats_m = static_cast<size_t>(packed_moving_floats(depth, cols)) + 16;
+  PackedOperand& ps = m.packed(*x.stationary, false, x.double_row, floats_s, &fresh_s);
+  if (!fresh_s) pack(m, stationary, false, x.double_row, aligned(ps.data));
+  PackedOperand& pm = m.packed(*x.moving, true, x.double_row, floats_m, &fresh_m);
+  if (!fresh_m) pack(m, moving, true, x.double_row, aligned(pm.data));
+
+  std::vector<float> scratch;
+  const bool direct = d.direct() && !mixed;
+  Block out{reinterpret_cast<float*>(d.base), d.row_pitch / 4};
+  if (!direct) {
+    scratch.resize(static_cast<size_t>(rows * cols));
+    out = {scratch.data(), cols};
+    if (accumulate == Accumulate::kAdd && !mixed)
+      for (int64_t r = 0; r < rows; ++r) load_row(d, r, 0, cols, scratch.data() + r * cols);
+  }
+  const PackedProduct product{aligned(ps.data), aligned(pm.data), out, depth, rows, cols,
+                              mixed ? Accumulate::kOverwrite : accumulate};
+  const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
+  if (depth * rows * cols >= (1 << 19) && m.pool().threads() > 1)
+    m.pool().run(panels, std::max<ptrdiff_t>(1, panels / (4 * m.pool().threads())),
+                 [&](ptrdiff_t b, ptrdiff_t e) { matmul_packed(product, {0, blocks}, {b, e}); });
+  else
+    matmul_packed(product, {0, blocks}, {0, panels});
+  if (mixed)
+    merge_mixed(m, *x.dst, d, scratch);
+  else if (!direct)
+    for (int64_t r = 0; r < rows; ++r) store_row(d, r, 0, cols, scratch.data() + r * cols);
+  m.mark_matmul_result(*x.dst);
+  return {};
+}
+
+Status execute_transpose(Machine& m, const View& dst, const View& data) {
+  STERNA_ASSIGN(Operand s, m.read(data, "data"));
+  STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+  const int size = size_of(s.dtype);
+  if (s.dtype == d.dtype && s.unit && d.unit && s.row_offsets == nullptr && d.row_offsets == nullptr && !overlaps_shifted(d, s) &&
+      d.base != s.base) {
+    transpose_bytes(s.base, s.row_pitch, d.base, d.row_pitch, s.rows, s.cols, size);
+  } else if (s.dtype == d.dtype) {
+    std::vector<uint32_t> all(static_cast<size_t>(s.rows * s.cols)), column(static_cast<size_t>(s.rows));
+    for (int64_t r = 0; r < s.rows; ++r) load_bits(s, r, 0, s.cols, all.data() + r * s.cols);
+    for (int64_t c = 0; c < s.cols; ++c) {
+      for (int64_t r = 0; r < s.rows; ++r) column[static_cast<size_t>(r)] = all[static_cast<size_t>(r * s.cols + c)];
+      store_bits(d, c, 0, s.rows, column.data());
+    }
+  } else {
+    std::vector<float> all(static_cast<size_t>(s.rows * s.cols)), column(static_cast<size_t>(s.rows));
+    for (int64_t r = 0; r < s.rows; ++r) load_row(s, r, 0, s.cols, all.data() + r * s.cols);
+    for (int64_t c = 0; c < s.cols; ++c) {
+      for (int64_t r = 0; r < s.rows; ++r) column[static_cast<size_t>(r)] = all[static_cast<size_t>(r * s.cols + c)];
+      store_row(d, c, 0, s.rows, column.data());
+    }
+  }
+  m.mark_matmul_result(dst);
+  return {};
+}
+
+}  // namespace sterna

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions of the vector engine (some also run on the scalar or GpSimd engine), by subject.
+#pragma once
+
+#include "sterna/isa/vector_elementwise.h"
+#include "sterna/isa/vector_move.h"
+#include "sterna/isa/vector_reduce.h"
+#include "sterna/isa/vector_search.h"
+#include "sterna/isa/vector_statistics.h"
+
+namespace sterna::vector_engine {
+
+using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics>;
+
+}  // namespace sterna::vector_engine

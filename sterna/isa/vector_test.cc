@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expectations are written from the NKI documentation of each instruction (nki.isa, SDK 2.32) in plain loops.
+#include "sterna/isa/vector.h"
+
+#include <cmath>
+#include <limits>
+
+#include "sterna/isa/test_fixture.h"
+#include "sterna/numerics/convert.h"
+
+namespace sterna::vector_engine {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const float kNaN = std::nanf("");
+
+class Vector : public IsaTest {};
+
+// --- tensor_tensor
+
+TEST_F(Vector, TensorTensorComputesEachOperator) {
+  const Values a = random(8 * 5), b = random(8 * 5);
+  const View x = with({8, 5}, a), y = with({8, 5}, b), d = make({8, 5});
+  for (AluOp op : {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kDivide, AluOp::kMaximum, AluOp::kMinimum, AluOp::kGreater}) {
+    TensorTensor i{d, x, y, op};
+    i.engine = EngineId::kVector;
+    EXPECT_RUNS(i);
+    const Values got = get(d);
+    for (size_t k = 0; k < got.size(); ++k) EXPECT_EQ(got[k], alu(op, a[k], b[k])) << name(op);
+  }
+}
+
+TEST_F(Vector, TensorTensorConvertsAndBroadcastsOneColumn) {
+  const View x = with({4, 3}, ramp(12), kBf16), y = with({4, 1}, {1, 2, 3, 4}, DType::kFloat16), d = make({4, 3}, DType::kInt16);
+  EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kMultiply}));
+  const Values got = get(d);
+  for (int r = 0; r < 4; ++r)
+    for (int c = 0; c < 3; ++c) EXPECT_EQ(got[static_cast<size_t>(r * 3 + c)], static_cast<float>((r * 3 + c) * (r + 1)));
+}
+
+TEST_F(Vector, TensorTensorOn32BitIntegersIsExactOnGpSimdAndRoundsOnVector) {
+  const View x = with_bits({1, 2}, {16777217, 0x7fffffff}, kI32), y = with_bits({1, 2}, {2, 1}, kI32), d = make({1, 2}, kI32);
+  EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kAdd}));
+  EXPECT_EQ(get_bits(d), (Words{16777219, 0x80000000u}));  // wraps
+  EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kAdd, EngineId::kVector}));
+  EXPECT_EQ(get_bits(d), (Words{16777218, 0x7fffffffu}));  // fp32: 2^24 + 1 rounds to 2^24; 2^31 saturates
+}
+
+TEST_F(Vector, TensorTensorBitOperatorsKeepBits) {
+  const View x = with_bits({2, 1}, {0xf0f0, 0x1234}, DType::kUInt16), y = with_bits({2, 1}, {0x0ff0, 4}, DType::kUInt16), d = make({2, 1}, DType::kUInt16);
+  EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kBitwiseXor}));
+  EXPECT_EQ(get_bits(d), (Words{0xff00, 0x1230}));
+  EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kLeftShift}));
+  EXPECT_EQ(get_bits(d), (Words{0, 0x2340}));
+  EXPECT_REFUSED("TYPE1", (TensorTensor{make({2, 1}), with({2, 1}, {1, 2}), y, AluOp::kBitwiseAnd}));
+}
+
+TEST_F(Vector, TensorTensorReadsShiftedOverlapsFirst) {
+  const View t = with({2, 6}, ramp(12));
+  EXPECT_RUNS((TensorTensor{part(t, 0, 2, 1, 6), part(t, 0, 2, 0, 5), part(t, 0, 2, 0, 5), AluOp::kAdd}));
+  EXPECT_EQ(get(t), (Values{0, 0, 2, 4, 6, 8, 6, 12, 14, 16, 18, 20}));
+  EXPECT_TRUE(warned("ALIAS1"));
+}
+
+TEST_F(Vector, TensorTensorInPlaceDoesNotWarn) {
+  const View t = with({2, 2}, {1, 2, 3, 4});
+  EXPECT_RUNS((TensorTensor{t, t, t, AluOp::kMultiply}));
+  EXPECT_EQ(get(t), (Values{1, 4, 9, 16}));
+  EXPECT_FALSE(warned("ALIAS1"));
+}
+
+TEST_F(Vector, TensorTensorRefusals) {
+  const View s = with({4, 3}, ramp(12)), d = make({4, 3});
+  const View p = with({4, 3}, ramp(12), kF32, Memory::kPsum), h = with({4, 3}, ramp(12), kF32, Memory::kHbm);
+  EXPECT_REFUSED("P1", (TensorTensor{d, h, s}));
+  EXPECT_REFUSED("BUF1", (TensorTensor{d, p, p}));
+  EXPECT_REFUSED("SHAPE1", (TensorTensor{d, with({3, 3}, ramp(9)), s}));
+  EXPECT_REFUSED("SHAPE2", (TensorTensor{d, with({4, 2}, ramp(8)), s}));
+  EXPECT_REFUSED("ENG1", (TensorTensor{d, s, s, AluOp::kAdd, EngineId::kScalar}));
+  EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kAdd, EngineId::kGpSimd}));
+  EXPECT_REFUSED("ARG2", (TensorTensor{d, s, View{}}));
+  EXPECT_REFUSED("UNINIT1", (TensorTensor{s, d, s}));
+  View tall = make({128, 1});
+  tall.dims[0].count = 129;
+  EXPECT_REFUSED("P2", (TensorTensor{tall, tall, tall}));
+}
+
+TEST_F(Vector, OnePartitionForManyIsAcceptedWithARemarkAndRefusedWhenStrict) {
+  const View row = with({1, 3}, {1, 2, 3}), x = with({2, 3}, ramp(6)), d = make({2, 3});
+  EXPECT_RUNS((TensorTensor{d, x, row, AluOp::kAdd}));
+  EXPECT_EQ(get(d), (Values{1, 3, 5, 4, 6, 8}));
+  EXPECT_TRUE(warned("COMPAT1"));
+  strict_ = true;
+  EXPECT_REFUSED("COMPAT1", (TensorTensor{d, x, row, AluOp::kAdd}));
+}
+
+TEST_F(Vector, WorkNamesFastCases) {
+  const View b = with({4, 8}, ramp(32), kBf16), d = make({4, 8}, kBf16);
+  EXPECT_NE(work(TensorTensor{d, b, b, AluOp::kAdd}).fast_cases & bit(FastCase::kBFloat16Simple), 0u);
+  EXPECT_EQ(work(TensorTensor{d, b, b, AluOp::kMaximum}).fast_cases & bit(FastCase::kBFloat16Simple), 0u);
+  const View p = with({4, 8}, ramp(32), kF32, Memory::kPsum);
+  EXPECT_NE(work(TensorTensor{d, p, b, AluOp::kAdd}).fast_cases & bit(FastCase::kPsumInput), 0u);
+  EXPECT_EQ(work(TensorTensor{d, b, b, AluOp::kAdd}).elements, 8);
+  const View out = make({4, 1}, kBf16);
+  EXPECT_NE(work(TensorReduce{out, AluOp::kAdd, b, {1, {1}}}).fast_cases & bit(FastCase::kBFloat16AddMax), 0u);
+  EXPECT_NE(work(ScalarTensorTensor{d, b, AluOp::kSubtract, Scalar::of(1.0), AluOp::kMultiply, b}).fast_cases & bit(FastCase::kBFloat16SubtractMultiply), 0u);
+}
+
+// --- tensor_scalar
+
+TEST_F(Vector, TensorScalarAppliesTwoOperatorsAndReverses) {
+  const View x = with({2, 2}, {1, 2, 3, 4}), col = with({2, 1}, {10, 20}), d = make({2, 2});
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kMultiply, Scalar::of(2.0), false, AluOp::kAdd, Scalar::of(col)}));
+  EXPECT_EQ(get(d), (Values{12, 14, 26, 28}));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kSubtract, Scalar::of(col), true}));
+  EXPECT_EQ(get(d), (Values{9, 8, 17, 16}));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kSquare}));
+  EXPECT_EQ(get(d), (Values{1, 4, 9, 16}));
+}
+
+TEST_F(Vector, TensorScalarKeepsItsOperandsWhenTheyLieInDst) {
+  const View t = with({2, 3}, {2, 10, 20, 3, 30, 40});
+  EXPECT_RUNS((TensorScalar{t, t, AluOp::kMultiply, Scalar::of(part(t, 0, 2, 0, 1)), false, AluOp::kAdd, Scalar::of(part(t, 0, 2, 1, 2))}));
+  EXPECT_EQ(get(t), (Values{14, 30, 50, 39, 120, 150}));  // t * 2 + 10, t * 3 + 30
+}
+
+TEST_F(Vector, TensorScalarOnBits) {
+  const View x = with_bits({1, 3}, {0xff, 0x10, 0x81}, DType::kUInt8), d = make({1, 3}, DType::kUInt8);
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kRightShift, Scalar::of(4.0), false, AluOp::kBitwiseAnd, Scalar::of(9.0)}));
+  EXPECT_EQ(get_bits(d), (Words{9, 1, 8}));
+  EXPECT_REFUSED("OPS1", (TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), false, AluOp::kAdd, Scalar::of(1.0)}));
+}
+
+TEST_F(Vector, TensorScalarRefusals) {
+  const View x = with({4, 3}, ramp(12)), d = make({4, 3});
+  EXPECT_REFUSED("ARG2", (TensorScalar{d, x, AluOp::kAdd}));
+  EXPECT_REFUSED("SHAPE3", (TensorScalar{d, x, AluOp::kAdd, Scalar::of(x)}));
+  EXPECT_REFUSED("SHAPE1", (TensorScalar{d, x, AluOp::kAdd, Scalar::of(with({3, 1}, ramp(3)))}));
+  EXPECT_REFUSED("UNINIT1", (TensorScalar{d, x, AluOp::kAdd, Scalar::of(make({4, 1}))}));
+}
+
+// --- scalar_tensor_tensor, reciprocal
+
+TEST_F(Vector, ScalarTensorTensor) {
+  const Values a = random(3 * 4), b = random(3 * 4), s = random(3);
+  const View x = with({3, 4}, a), y = with({3, 4}, b), col = with({3, 1}, s), d = make({3, 4});
+  for (int reverse = 0; reverse < 4; ++reverse) {
+    const bool r0 = reverse & 1, r1 = reverse & 2;
+    EXPECT_RUNS((ScalarTensorTensor{d, x, AluOp::kSubtract, Scalar::of(col), AluOp::kDivide, y, r0, r1}));
+    const Values got = get(d);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const float t = r0 ? s[i / 4] - a[i] : a[i] - s[i / 4];
+      EXPECT_EQ(got[i], r1 ? b[i] / t : t / b[i]);
+    }
+  }
+  EXPECT_RUNS((ScalarTensorTensor{y, x, AluOp::kMultiply, Scalar::of(3.0), AluOp::kAdd, y}));  // operand1 in place
+  const Values got = get(y);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], a[i] * 3.0f + b[i]);
+}
+
+TEST_F(Vector, ScalarTensorTensorRefusals) {
+  const View x = with({4, 3}, ramp(12)), d = make({4, 3}), p = with({4, 3}, ramp(12), kF32, Memory::kPsum);
+  EXPECT_REFUSED("BUF1", (ScalarTensorTensor{d, p, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, p}));
+  EXPECT_REFUSED("OPS2", (ScalarTensorTensor{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), AluOp::kAdd, x}));
+  EXPECT_REFUSED("ARG2", (ScalarTensorTensor{d, x, AluOp::kAdd, {}, AluOp::kAdd, x}));
+  EXPECT_REFUSED("SHAPE2", (ScalarTensorTensor{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, with({4, 2}, ramp(8))}));
+}
+
+TEST_F(Vector, ReciprocalIsCorrectlyRounded) {
+  const View x = with({1, 5}, {3, -0.0f, kInf, 1e-40f, 7}), d = make({1, 5});
+  EXPECT_RUNS((Reciprocal{d, x}));
+  EXPECT_EQ(get(d), (Values{1.0f / 3.0f, -kInf, 0, kInf, 1.0f / 7.0f}));
+  EXPECT_REFUSED("SHAPE2", (Reciprocal{make({1, 4}), x}));
+  EXPECT_REFUSED("UNINIT1", (Reciprocal{d, make({1, 5})}));
+}
+
+// --- tensor_copy, memset
+
+TEST_F(Vector, TensorCopyKeepsBitsOfEqualTypesAndConvertsOthers) {
+  const View x = with_bits({1, 3}, {0x7f800001, 0x80000000, 0x3f80ffff}, kF32), same = make({1, 3}), half = make({1, 3}, kBf16);
+  EXPECT_RUNS((TensorCopy{same, x}));
+  EXPECT_EQ(get_bits(same), (Words{0x7f800001, 0x80000000, 0x3f80ffff}));
+  EXPECT_RUNS((TensorCopy{half, x}));
+  EXPECT_EQ(get_bits(half)[2], 0x3f81u);  // rounds to nearest, not down
+  EXPECT_EQ(get_bits(half)[1], 0x8000u);
+}
+
+TEST_F(Vector, TensorCopyMovesDefinednessWithTheValues) {
+  const View x = make({2, 4}), d = make({2, 4});
+  set(part(x, 0, 1, 1, 3), {5, 6});
+  EXPECT_RUNS((TensorCopy{d, x}));
+  EXPECT_EQ(defined(d), (std::vector<bool>{false, true, true, false, false, false, false, false}));
+  set(d, ramp(8));
+  EXPECT_RUNS((TensorCopy{d, x}));
+  EXPECT_EQ(defined(d), (std::vector<bool>{false, true, true, false, false, false, false, false}));
+}
+
+TEST_F(Vector, TensorCopyReshapesAndStrides) {
+  const View x = with({2, 3, 4}, ramp(24));
+  const int swap[3] = {0, 2, 1};
+  const View d = make({2, 4, 3});
+  EXPECT_RUNS((TensorCopy{d, *permute_view(x, swap)}));
+  const Values got = get(d);
+  for (int p = 0; p < 2; ++p)
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 3; ++j) EXPECT_EQ(got[static_cast<size_t>(p * 12 + i * 3 + j)], static_cast<float>(p * 12 + j * 4 + i));
+  EXPECT_REFUSED("SHAPE2", (TensorCopy{make({2, 11}), x}));
+  use_chip("trn1");
+  EXPECT_REFUSED("ENG3", (TensorCopy{d, x, EngineId::kScalar}));
+}
+
+TEST_F(Vector, TensorCopyOfWideAndOddRows) {
+  for (int64_t n : {1, 15, 16, 17, 64, 128, 200}) {
+    const Values v = random(static_cast<size_t>(5 * n));
+    const View big = make({5, n + 3}), back = make({5, n});
+    EXPECT_RUNS((TensorCopy{part(big, 0, 5, 2, n + 2), with({5, n}, v)}));
+    EXPECT_RUNS((TensorCopy{back, part(big, 0, 5, 2, n + 2)}));
+    EXPECT_EQ(get(back), v) << n;
+  }
+}
+
+TEST_F(Vector, MemsetFillsEveryType) {
+  const View f = make({3, 5}), h = make({3, 5}, DType::kFloat16), i = make({3, 5}, DType::kInt8), w = make({3, 5}, kU32);
+  EXPECT_RUNS((Memset{f, Scalar::of(-1.5)}));
+  EXPECT_EQ(get(f), Values(15, -1.5f));
+  EXPECT_RUNS((Memset{part(h, 0, 3, 1, 3), Scalar::of(65504.0)}));
+  EXPECT_EQ(get(part(h, 0, 3, 1, 3)), Values(6, 65504.0f));
+  EXPECT_FALSE(m_.is_defined(h));
+  EXPECT_RUNS((Memset{i, Scalar::of(-3.0)}));
+  EXPECT_EQ(get(i), Values(15, -3.0f));
+  EXPECT_RUNS((Memset{w, Scalar::of(4294967295.0)}));
+  EXPECT_EQ(get_bits(w), Words(15, 0xffffffffu));
+  EXPECT_REFUSED("ARG3", (Memset{f, Scalar{}}));
+  EXPECT_REFUSED("MEMSET1", (Memset{make({1, 2}, DType::kFloat8E4M3FNx4), Scalar::of(1.0)}));
+  EXPECT_REFUSED("ENG1", (Memset{f, Scalar::of(0.0), EngineId::kScalar}));
+}
+
+// --- tensor_copy_predicated
+
+TEST_F(Vector, PredicatedCopyChangesAndDefinesChosenElementsOnly) {
+  const View x = with({2, 3}, {1, 2, 3, 4, 5, 6}), p = with_bits({2, 3}, {1, 0, 7, 0, 0, 1}, DType::kUInt8);
+  const View d = make({2, 3});
+  set(part(d, 0, 1, 0, 2), {90, 91});
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(x), p}));
+  const Values got = get(d);
+  EXPECT_EQ(got[0], 1);
+  EXPECT_EQ(got[1], 91);
+  EXPECT_EQ(got[2], 3);
+  EXPECT_EQ(got[5], 6);
+  EXPECT_EQ(defined(d), (std::vector<bool>{true, true, true, false, false, true}));
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(8.0), p, true}));
+  EXPECT_EQ(get(d), (Values{1, 8, 3, 8, 8, 6}));
+  EXPECT_TRUE(m_.is_defined(d));
+}
+
+TEST_F(Vector, PredicatedCopyKeepsBits) {
+  const View x = with_bits({1, 2}, {0x7fc12345, 16777217}, kI32), p = with_bits({1, 2}, {1, 1}, kU32), d = make({1, 2}, kI32);
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(x), p}));
+  EXPECT_EQ(get_bits(d), (Words{0x7fc12345, 16777217}));
+}
+
+TEST_F(Vector, PredicatedCopyRefusals) {
+  const View x = with({2, 3}, ramp(6)), d = with({2, 3}, ramp(6)), p = with_bits({2, 3}, Words(6, 1), DType::kUInt8);
+  EXPECT_REFUSED("PRED1", (TensorCopyPredicated{d, Scalar::of(x), x}));
+  EXPECT_REFUSED("ARG2", (TensorCopyPredicated{d, Scalar{}, p}));
+  EXPECT_REFUSED("UNINIT1", (TensorCopyPredicated{d, Scalar::of(make({2, 3})), p}));
+  const View xp = with({2, 3}, ramp(6), kF32, Memory::kPsum), pp = with_bits({2, 3}, Words(6, 1), kU32, Memory::kPsum);
+  EXPECT_REFUSED("BUF1", (TensorCopyPredicated{d, Scalar::of(xp), pp}));
+  strict_ = true;
+  EXPECT_REFUSED("PRED2", (TensorCopyPredicated{d, Scalar::of(with({2, 3}, ramp(6), kBf16)), p}));
+}
+
+// --- nc_stream_shuffle
+
+TEST_F(Vector, StreamShufflePermutesInsideGroupsOf32) {
+  const View x = with({64, 2}, ramp(128)), d = with({64, 2}, Values(128, -1));
+  NcStreamShuffle i{d, x};
+  for (int k = 0; k < 32; ++k) i.shuffle_mask.lane[k] = static_cast<uint8_t>(31 - k);
+  i.shuffle_mask.lane[3] = 255;
+  EXPECT_RUNS(i);
+  const Values got = get(d);
+  for (int r = 0; r < 64; ++r)
+    for (int c = 0; c < 2; ++c)
+      EXPECT_EQ(got[static_cast<size_t>(2 * r + c)], r % 32 == 3 ? -1.0f : static_cast<float>(2 * (r / 32 * 32 + 31 - r % 32) + c));
+}
+
+TEST_F(Vector, StreamShuffleInPlaceAndDefinedness) {
+  const View x = make({4, 1});
+  set(part(x, 0, 2, 0, 1), {10, 11});
+  NcStreamShuffle i{x, x};
+  for (int k = 0; k < 32; ++k) i.shuffle_mask.lane[k] = 255;
+  i.shuffle_mask.lane[0] = 1;
+  i.shuffle_mask.lane[1] = 2;
+  i.shuffle_mask.lane[2] = 0;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(defined(x), (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(get(x)[0], 11);
+  EXPECT_EQ(get(x)[2], 10);
+}
+
+TEST_F(Vector, StreamShuffleRefusals) {
+  const View x = with({32, 2}, ramp(64)), small = with({8, 2}, ramp(16));
+  EXPECT_REFUSED("SHUF1", (NcStreamShuffle{make({32, 2}, kBf16), x}));
+  EXPECT_REFUSED("SHAPE2", (NcStreamShuffle{make({32, 3}), x}));
+  NcStreamShuffle far{make({8, 2}), small};
+  far.shuffle_mask.lane[7] = 8;
+  EXPECT_REFUSED("SHUF3", far);
+  const View tall = make({64, 2});
+  EXPECT_REFUSED("SHUF2", (NcStreamShuffle{part(tall, 16, 48, 0, 2), x}));
+}
+
+// --- tensor_reduce
+
+TEST_F(Vector, TensorReduceOverTheLastAxes) {
+  const Values v = random(3 * 4 * 5);
+  const View x = with({3, 4, 5}, v);
+  for (AluOp op : {AluOp::kAdd, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum}) {
+    const View all = make({3, 1}), last = make({3, 4});
+    EXPECT_RUNS((TensorReduce{all, op, x, {2, {2, 1}}}));
+    EXPECT_RUNS((TensorReduce{last, op, x, {1, {-1}}, true}));
+    for (int64_t p = 0; p < 3; ++p) {
+      EXPECT_EQ(get(all)[static_cast<size_t>(p)], ordered(op, v.data() + p * 20, 20));
+      for (int64_t g = 0; g < 4; ++g) EXPECT_EQ(get(last)[static_cast<size_t>(p * 4 + g)], -ordered(op, v.data() + p * 20 + g * 5, 5));
+    }
+  }
+}
+
+TEST_F(Vector, TensorReduceOverAPermutedAxisAndLongRows) {
+  const Values v = random(2 * 6 * 7);
+  const View x = with({2, 6, 7}, v, kF32, Memory::kPsum), d = make({2, 7});
+  const int swap[3] = {0, 2, 1};
+  EXPECT_RUNS((TensorReduce{d, AluOp::kAdd, *permute_view(x, swap), {1, {2}}}));
+  for (int64_t p = 0; p < 2; ++p)
+    for (int64_t j = 0; j < 7; ++j) EXPECT_EQ(get(d)[static_cast<size_t>(p * 7 + j)], ordered(AluOp::kAdd, v.data() + p * 42 + j, 6, 7));
+  const Values big = random(2 * 20001);
+  const View y = with({1, 2, 20001}, big), two = make({1, 2});
+  EXPECT_RUNS((TensorReduce{two, AluOp::kAdd, y, {1, {2}}}));
+  EXPECT_EQ(get(two), (Values{ordered(AluOp::kAdd, big.data(), 20001), ordered(AluOp::kAdd, big.data() + 20001, 20001)}));
+  const View one = make({1, 1});
+  EXPECT_RUNS((TensorReduce{one, AluOp::kAdd, y, {2, {1, 2}}}));
+  EXPECT_EQ(get(one)[0], ordered(AluOp::kAdd, big.data(), 40002));
+}
+
+TEST_F(Vector, TensorReducePropagatesNaNAndReducesBits) {
+  const View x = with({1, 3}, {1, kNaN, 5}), d = make({1, 1});
+  EXPECT_RUNS((TensorReduce{d, AluOp::kMaximum, x, {1, {1}}}));
+  EXPECT_EQ(get_bits(d)[0], 0x7fc00000u);
+  const View b = with_bits({1, 3}, {0x11, 0x22, 0x84}, DType::kUInt8), o = make({1, 1}, DType::kUInt8);
+  EXPECT_RUNS((TensorReduce{o, AluOp::kBitwiseOr, b, {1, {1}}}));
+  EXPECT_EQ(get_bits(o)[0], 0xb7u);
+}
+
+TEST_F(Vector, TensorReduceRefusals) {
+  const View x = with({3, 4, 5}, ramp(60)), d = make({3, 4}), one = make({3, 1});
+  EXPECT_REFUSED("RED4", (TensorReduce{d, AluOp::kAdd, x, {1, {1}}}));
+  EXPECT_REFUSED("RED4", (TensorReduce{d, AluOp::kAdd, x, {}}));
+  EXPECT_REFUSED("RED4", (TensorReduce{d, AluOp::kAdd, x, {3, {0, 1, 2}}}));
+  EXPECT_REFUSED("RED4", (TensorReduce{d, AluOp::kAdd, x, {2, {2, 2}}}));
+  EXPECT_REFUSED("RED5", (TensorReduce{one, AluOp::kAdd, x, {1, {2}}}));
+  EXPECT_REFUSED("RED1", (TensorReduce{d, AluOp::kSquare, x, {1, {2}}}));
+  const View i = with({3, 4}, ramp(12), kI32);
+  EXPECT_REFUSED("RED6", (TensorReduce{make({3, 1}, kI32), AluOp::kBitwiseAnd, i, {1, {1}}, true}));
+  EXPECT_REFUSED("TYPE1", (TensorReduce{one, AluOp::kBitwiseAnd, i, {1, {1}}}));
+  EXPECT_REFUSED("UNINIT1", (TensorReduce{one, AluOp::kAdd, d, {1, {1}}}));
+}
+
+// --- accumulators
+
+TEST_F(Vector, TensorScalarReduceRunsOverTheCommands) {
+  const View x = with({2, 3}, {1, 2, 3, 4, 5, 6}), d = make({2, 3}), res = make({2, 1});
+  TensorScalarReduce i{d, x, AluOp::kMultiply, Scalar::of(2.0), AluOp::kAdd, res};
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(d), (Values{2, 4, 6, 8, 10, 12}));
+  EXPECT_EQ(get(res), (Values{12, 30}));
+  i.reduce_cmd = ReduceCmd::kReduce;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{24, 60}));
+  i.reduce_cmd = ReduceCmd::kLoadReduce;
+  i.reduce_init = Scalar::of(with({2, 1}, {100, 200}));
+  i.reduce_res_negate = true;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{-112, -230}));
+  i = {d, x, AluOp::kMultiply, Scalar::of(2.0), AluOp::kMaximum, res};
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{6, 12}));
+  i.reduce_cmd = ReduceCmd::kIdle;
+  i.operand0 = Scalar::of(100.0);
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{6, 12}));
+  EXPECT_TRUE(warned("RED3"));
+}
+
+TEST_F(Vector, TensorScalarReduceSumsBeforeConversion) {
+  const View x = with({1, 2}, {0.3f, 0.3f}), d = make({1, 2}, DType::kInt8), res = make({1, 1});
+  EXPECT_RUNS((TensorScalarReduce{d, x, AluOp::kAdd, Scalar::of(0.0), AluOp::kAdd, res}));
+  EXPECT_EQ(get(d), (Values{0, 0}));
+  EXPECT_EQ(get(res)[0], 0.3f + 0.3f);
+  EXPECT_TRUE(work(TensorScalarReduce{d, x, AluOp::kAdd, Scalar::of(0.0), AluOp::kAdd, res}).accumulator_read);
+}
+
+TEST_F(Vector, TensorScalarReduceRefusals) {
+  const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
+  EXPECT_REFUSED("RED1", (TensorScalarReduce{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kSubtract, res}));
+  EXPECT_REFUSED("OPS2", (TensorScalarReduce{d, x, AluOp::kBitwiseOr, Scalar::of(1.0), AluOp::kAdd, res}));
+  EXPECT_REFUSED("SHAPE3", (TensorScalarReduce{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, make({2, 2})}));
+  TensorScalarReduce load{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, res};
+  load.reduce_cmd = ReduceCmd::kLoadReduce;
+  EXPECT_REFUSED("RED2", load);
+}
+
+TEST_F(Vector, TensorScalarCumulative) {
+  const Values v = random(2 * 40, 0.5, 1.5);
+  const View x = with({2, 40}, v), d = make({2, 40});
+  for (AluOp op1 : {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum}) {
+    EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kAdd, op1, Scalar::of(0.25), {}}));
+    const Values got = get(d);
+    for (size_t r = 0; r < 2; ++r) {
+      float reg = op1 == AluOp::kSubtract ? 0.0f : reduction_identity(op1);
+      for (size_t i = 0; i < 40; ++i) {
+        reg = alu(op1, v[r * 40 + i] + 0.25f, reg);
+        EXPECT_EQ(got[r * 40 + i], reg) << name(op1) << " " << i;
+      }
+    }
+  }
+}
+
+TEST_F(Vector, TensorScalarCumulativeGoesOnFromTheAccumulators) {
+  const View x = with({2, 2}, {1, 2, 3, 4}), d = make({2, 2}), col = with({2, 1}, {10, 20});
+  EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kMultiply, AluOp::kAdd, Scalar::of(1.0), Scalar::of(col), ReduceCmd::kLoadReduce}));
+  EXPECT_EQ(get(d), (Values{11, 13, 23, 27}));
+  EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kMultiply, AluOp::kAdd, Scalar::of(1.0), {}, ReduceCmd::kReduce}));
+  EXPECT_EQ(get(d), (Values{14, 16, 30, 34}));
+  EXPECT_REFUSED("CUM1", (TensorScalarCumulative{make({2, 2}, kI32), x, AluOp::kAdd, AluOp::kAdd, Scalar::of(1.0)}));
+  EXPECT_REFUSED("RED1", (TensorScalarCumulative{d, x, AluOp::kAdd, AluOp::kDivide, Scalar::of(1.0)}));
+  EXPECT_REFUSED("ARG2", (TensorScalarCumulative{d, x, AluOp::kAdd, AluOp::kAdd}));
+}
+
+TEST_F(Vector, TensorTensorScan) {
+  const Values a = random(3 * 50, -1, 1), b = random(3 * 50);
+  const View x = with({3, 50}, a), y = with({3, 50}, b, kF32, Memory::kPsum), first = with({3, 1}, {1, 2, 3}), d = make({3, 50}, kBf16);
+  EXPECT_RUNS((TensorTensorScan{d, x, y, Scalar::of(first)}));
+  const View exact = make({3, 50});
+  EXPECT_RUNS((TensorTensorScan{exact, x, y, Scalar::of(2.0), AluOp::kSubtract, AluOp::kSubtract, true, true}));
+  for (size_t r = 0; r < 3; ++r) {
+    float run = static_cast<float>(r + 1), other = 2;
+    for (size_t i = 0; i < 50; ++i) {
+      run = a[r * 50 + i] * run + b[r * 50 + i];
+      other = b[r * 50 + i] - (other - a[r * 50 + i]);
+      EXPECT_EQ(get_bits(d)[r * 50 + i], from_float_bits(kBf16, run));  // rounded when stored, not while it runs
+      EXPECT_EQ(get(exact)[r * 50 + i], other);
+    }
+  }
+  EXPECT_REFUSED("ARG2", (TensorTensorScan{exact, x, y, {}}));
+  EXPECT_REFUSED("BUF1", (TensorTensorScan{exact, y, y, Scalar::of(0.0)}));
+  EXPECT_REFUSED("OPS2", (TensorTensorScan{exact, x, y, Scalar::of(0.0), AluOp::kBitwiseAnd}));
+}
+
+TEST_F(Vector, TensorTensorScanOverSeveralPieces) {
+  const Values a = random(9000, -1, 1), b = random(9000);
+  const View x = with({1, 9000}, a), y = with({1, 9000}, b);
+  EXPECT_RUNS((TensorTensorScan{x, x, y, Scalar::of(0.5)}));  // in place
+  float run = 0.5f;
+  for (size_t i = 0; i < 9000; ++i) run = a[i] * run + b[i];
+  EXPECT_EQ(get(x)[8999], run);
+}
+
+TEST_F(Vector, SelectReduce) {
+  const View p = with_bits({2, 3}, {1, 0, 2, 0, 1, 0}, DType::kUInt8), x = with({2, 3}, {1, 2, 3, 4, 5, 6}), d = make({2, 3}), res = make({2, 1});
+  EXPECT_RUNS((SelectReduce{d, p, x, Scalar::of(-7.0), res, ReduceCmd::kResetReduce}));
+  EXPECT_EQ(get(d), (Values{1, -7, 3, -7, 5, -7}));
+  EXPECT_EQ(get(res), (Values{3, 5}));
+  EXPECT_RUNS((SelectReduce{d, p, x, Scalar::of(with({2, 1}, {9, 0})), res, ReduceCmd::kReduce, AluOp::kMaximum, true}));
+  EXPECT_EQ(get(d), (Values{9, 2, 9, 4, 0, 6}));
+  EXPECT_EQ(get(res), (Values{9, 6}));
+  EXPECT_REFUSED("PRED1", (SelectReduce{d, x, x, Scalar::of(0.0)}));
+  EXPECT_REFUSED("RED1", (SelectReduce{d, p, x, Scalar::of(0.0), res, ReduceCmd::kReduce, AluOp::kAdd}));
+  EXPECT_REFUSED("ARG2", (SelectReduce{d, p, x, {}}));
+  strict_ = true;
+  EXPECT_REFUSED("SEL1", (SelectReduce{d, p, with({2, 3}, ramp(6), kI32), Scalar::of(0.0)}));
+}
+
+TEST_F(Vector, RangeSelectKeepsAnIndexRange) {
+  const View x = with({2, 5}, ramp(10, 1)), low = with({2, 1}, {11, 10}), high = with({2, 1}, {13, 14}), d = make({2, 5}), res = make({2, 1});
+  RangeSelect i{d, x, AluOp::kGreaterEqual, AluOp::kLess, Scalar::of(low), Scalar::of(high)};
+  i.reduce_res = res;
+  i.range_start = 10;
+  EXPECT_RUNS(i);
+  constexpr float no = -FLT_MAX;
+  EXPECT_EQ(get(d), (Values{no, 2, 3, no, no, 6, 7, 8, 9, no}));
+  EXPECT_EQ(get(res), (Values{3, 9}));
+  i.range_start = 1000;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{no, no}));
+  i.dst = make({2, 5}, kBf16);
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(i.dst)[0], -kInf);  // the lowest fp32 rounds to minus infinity
+}
+
+TEST_F(Vector, RangeSelectRefusals) {
+  const View x = with({2, 5}, ramp(10)), b = with({2, 1}, {1, 2}), d = make({2, 5});
+  EXPECT_REFUSED("RNG1", (RangeSelect{d, x, AluOp::kNotEqual, AluOp::kLess, Scalar::of(b), Scalar::of(b)}));
+  EXPECT_REFUSED("RNG2", (RangeSelect{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(with({2, 1}, {1, 2}, kBf16)), Scalar::of(b)}));
+  EXPECT_REFUSED("RNG3", (RangeSelect{d, with({2, 5}, ramp(10), kI32), AluOp::kLess, AluOp::kLess, Scalar::of(b), Scalar::of(b)}));
+  EXPECT_REFUSED("ARG2", (RangeSelect{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(b), {}}));
+  strict_ = true;
+  RangeSelect fill{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(b), Scalar::of(b)};
+  fill.on_false_value = 0;
+  EXPECT_REFUSED("RNG4", fill);
+}
+
+// --- bn_stats, bn_aggr
+
+TEST_F(Vector, BatchNormStatistics) {
+  const Values v = random(2 * 9);
+  const View x = with({2, 9}, v), six = make({2, 6}), two = make({2, 2});
+  EXPECT_RUNS((BnStats{six, x}));
+  EXPECT_RUNS((BnAggr{two, six}));
+  for (size_t r = 0; r < 2; ++r) {
+    double mean = 0, var = 0;
+    for (size_t i = 0; i < 9; ++i) mean += v[r * 9 + i] / 9.0;
+    for (size_t i = 0; i < 9; ++i) var += (v[r * 9 + i] - mean) * (v[r * 9 + i] - mean) / 9.0;
+    EXPECT_NEAR(get(two)[2 * r], mean, 1e-6);
+    EXPECT_NEAR(get(two)[2 * r + 1], var, 1e-5);
+    EXPECT_EQ(get(six)[6 * r], 5);
+    EXPECT_EQ(get(six)[6 * r + 3], 4);
+  }
+}
+
+TEST_F(Vector, BnStatsOfSmallWholeNumbersIsExact) {
+  const View x = with({1, 5}, {2, 10, 4, 20, 6}), six = make({1, 6}), one = make({1, 6});
+  EXPECT_RUNS((BnStats{six, x}));
+  EXPECT_EQ(get(six), (Values{3, 4, 8, 2, 15, 50}));
+  EXPECT_RUNS((BnStats{one, part(x, 0, 1, 0, 1)}));
+  EXPECT_EQ(get(one), (Values{1, 2, 0, 0, 0, 0}));
+  const View two = make({1, 2});
+  EXPECT_RUNS((BnAggr{two, one}));
+  EXPECT_EQ(get(two), (Values{2, 0}));
+  EXPECT_REFUSED("BN1", (BnStats{six, with({1, 513}, ramp(513))}));
+  EXPECT_REFUSED("SHAPE4", (BnStats{make({1, 5}), x}));
+  EXPECT_REFUSED("BN2", (BnAggr{two, x}));
+  EXPECT_REFUSED("SHAPE1", (BnAggr{make({2, 2}), six}));
+}
+
+// --- max8, nc_find_index8, nc_match_replace8
+
+TEST_F(Vector, Max8OrdersDescending) {
+  Values v = {3, -1, 7, 7, 0, 2, 9, -8, 4, 5};
+  const View x = with({1, 10}, v), d = make({1, 8});
+  EXPECT_RUNS((Max8{d, x}));
+  EXPECT_EQ(get(d), (Values{9, 7, 7, 5, 4, 3, 2, 0}));
+  const View y = with({1, 8}, {-0.0f, 0, -kInf, kNaN, kInf, 1, -1, -2});
+  EXPECT_RUNS((Max8{d, y}));
+  EXPECT_EQ(get_bits(d), (Words{0x7fc00000, 0x7f800000, 0x3f800000, 0, 0x80000000, 0xbf800000, 0xc0000000, 0xff800000}));
+  EXPECT_REFUSED("TOP1", (Max8{d, with({1, 7}, ramp(7))}));
+  EXPECT_REFUSED("SHAPE4", (Max8{make({1, 7}), x}));
+  EXPECT_REFUSED("UNINIT1", (Max8{d, make({1, 9})}));
+}
+
+TEST_F(Vector, FindIndex8AdvancesOverRepeatedValues) {
+  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 5, 5, 5, 77, 0, 1}), d = make({1, 8}, kU32);
+  EXPECT_RUNS((NcFindIndex8{d, x, v}));
+  EXPECT_EQ(get_bits(d), (Words{0, 9, 2, 4, 0xffffffff, 0xffffffff, 6, 1}));
+  const View h = make({1, 8}, DType::kUInt16);
+  EXPECT_RUNS((NcFindIndex8{h, x, v}));
+  EXPECT_EQ(get_bits(h)[4], 0xffffu);
+  EXPECT_REFUSED("TOP2", (NcFindIndex8{make({1, 8}), x, v}));
+  EXPECT_REFUSED("SHAPE4", (NcFindIndex8{d, x, with({1, 7}, ramp(7))}));
+}
+
+TEST_F(Vector, MatchReplace8TakesValuesFromTheLast) {
+  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 9, 5, 77, 2, 2, 1}), d = make({1, 10}), at = make({1, 8}, kU32);
+  EXPECT_RUNS((NcMatchReplace8{d, x, v, -1, at}));
+  EXPECT_EQ(get(d), (Values{-1, -1, -1, -1, 5, 3, 0, 4, 6, -1}));
+  constexpr uint32_t none = 0xffffffff;
+  EXPECT_EQ(get_bits(at), (Words{2, 9, none, 0, none, none, 3, 1}));  // slot 3 of value 5 comes before slot 0, slot 6 of 2 before 5
+  EXPECT_RUNS((NcMatchReplace8{x, x, v, 5}));  // in place; a replaced place does not match again
+  EXPECT_EQ(get(x), (Values{5, 5, 5, 5, 5, 3, 0, 4, 6, 5}));
+  EXPECT_REFUSED("TOP2", (NcMatchReplace8{d, x, v, 0, make({1, 8})}));
+  EXPECT_REFUSED("SHAPE4", (NcMatchReplace8{make({1, 9}), x, v, 0}));
+}
+
+}  // namespace
+}  // namespace sterna::vector_engine

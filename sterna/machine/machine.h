@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine: the state that instructions change (memories, registers, accumulators) and the only way they reach it.
+// An instance is one core of one run; there is no global state.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sterna/base/result.h"
+#include "sterna/base/threads.h"
+#include "sterna/machine/defined.h"
+#include "sterna/machine/tensor.h"
+#include "sterna/machine/view.h"
+#include "sterna/numerics/alu.h"
+
+namespace sterna {
+
+/// What an arithmetic read of undefined bytes does (STERNA_UNINIT).
+enum class UninitPolicy : uint8_t { kError, kWarn, kFill };
+
+/// What a move knows about one element of its source or does to one of its destination.
+enum class ElementState : uint8_t { kUndefined, kDefined, kKeep };
+
+/// A remark that does not stop the run. One per rule and site is kept.
+struct Warning {
+  std::string rule, message;
+  uint32_t site = 0;
+};
+
+/// Where one tensor's bytes are.
+struct Storage {
+  std::byte* data = nullptr;    ///< partition 0 (on chip) or first element (HBM)
+  int64_t pitch = 0;            ///< bytes from one partition to the next; 0 in HBM
+  int64_t bytes = 0;            ///< of the tensor
+  Defined own_defined, own_by_matmul;
+  Defined* defined = nullptr;   ///< own_defined, or that of the memory a placed tensor shares
+  Defined* by_matmul = nullptr; ///< PSUM: bytes written by a matmul since allocation
+  int64_t row0 = 0, byte0 = 0;  ///< place of the tensor inside `defined`
+  int64_t row_bytes = 0;        ///< HBM: bytes of a row of `defined`
+  std::unique_ptr<std::byte[]> owned;
+  size_t owned_bytes = 0;
+  bool writable = true;
+  bool written = false;         ///< something was ever written
+  uint64_t version = 0;         ///< grows with every opening for writing; never repeats in a machine
+};
+
+/// A matmul operand in the layout of the product kernel, kept while its source does not change.
+struct PackedOperand {
+  View view = {};
+  uint64_t version = 0;
+  bool moving = false, double_row = false;
+  std::unique_ptr<float[]> data;
+  size_t floats = 0;
+};
+
+/// A view resolved to addresses, for the duration of one instruction.
+struct Operand {
+  std::byte* base = nullptr;
+  Storage* storage = nullptr;
+  DType dtype = DType::kFloat32;
+  int64_t rows = 0, cols = 0;
+  ptrdiff_t row_pitch = 0;                    ///< bytes; 0 repeats a row
+  const int64_t* row_offsets = nullptr;       ///< indirect: byte offset of each row instead of row_pitch; -1 = skip
+  int nfree = 0;                              ///< free dims, outermost first, merged where they continue one another
+  struct Free { int64_t stride, count; } free[kMaxDims] = {};  ///< strides in bytes
+  bool unit = false;                          ///< one run of `cols` adjoining elements
+
+  bool direct() const { return unit && dtype == DType::kFloat32 && row_offsets == nullptr; }
+  std::byte* row(int64_t r) const { return base + (row_offsets ? row_offsets[r] : r * row_pitch); }
+};
+
+class Machine {
+ public:
+  struct Options {
+    int64_t sbuf_partition_bytes = 0, psum_partition_bytes = 0;  ///< from the chip description
+    int partitions = 128;
+    UninitPolicy uninit = UninitPolicy::kError;
+    bool strict = false;
+  };
+
+  Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
+          const std::vector<DynamicOffset>* dynamics);
+
+  // --- tensors
+  /// Uses `data` for a parameter's values (borrowed, contiguous, row-major).
+  Status bind(uint32_t tensor, void* data, bool writable);
+  /// Makes (or makes again) the storage of a tensor; its bytes become undefined.
+  Status allocate(uint32_t tensor);
+  /// Gives the bytes back for reuse; the tensor may not be touched until it is allocated again.
+  void release(uint32_t tensor);
+  Storage& storage(uint32_t tensor);
+  bool has_storage(uint32_t tensor) const;
+  /// Hands the bytes of a local HBM tensor to the caller (a result); empty for borrowed ones.
+  std::unique_ptr<std::byte[]> take(uint32_t tensor);
+
+  // --- access. Inputs are opened before the output, in the order a fault should name them.
+  /// For arithmetic: undefined bytes are a fault, a warning or filled, as the policy says.
+  Result<Operand> read(const View& view, const char* what);
+  /// For moves: undefined bytes are allowed; propagate with copy_definedness.
+  Result<Operand> read_any(const View& view, const char* what);
+  /// Marks the view defined.
+  Result<Operand> write(const View& view, const char* what);
+  /// Opens for writing without marking; used by moves and by partial writers, which mark themselves.
+  Result<Operand> open(const View& view, const char* what);
+  void mark_defined(const View& view);
+  /// Marks a view defined and written by a matmul.
+  void mark_matmul_result(const View& view);
+  void mark_by_matmul(const View& view, bool value);
+  bool is_defined(const View& view);
+  /// PSUM: all bytes of the view were written by a matmul (returns true), none (false), or some (`mixed`).
+  bool by_matmul(const View& view, bool* mixed);
+  /// dst[i] becomes defined exactly where src[i] is; views of equal element counts.
+  void copy_definedness(const View& dst, const View& src);
+  /// The definedness of each element, row-major; kKeep for rows of an indirect view that are out of bounds.
+  std::vector<ElementState> element_states(const View& view);
+  /// Sets it for each element, as element_states gives it; kKeep leaves an element alone. Elements that change are no longer a matmul's.
+  void set_element_states(const View& view, const std::vector<ElementState>& states);
+  /// The same, but quick where every element is set or everything is defined anyway.
+  void mark_elements(const View& view, const std::vector<ElementState>& states);
+  /// element_states, or nothing when all are defined.
+  std::vector<ElementState> element_states_if_partial(const View& view);
+  bool byte_defined(const View& view, int64_t row, int64_t col);
+
+  /// One value for each row of a (P,1) view or an immediate: pointer and pitch for alu_block_scalar. `buffer` holds >= rows floats.
+  struct Values { const float* data; ptrdiff_t pitch; };
+  Result<Values> read_scalar(const Scalar& scalar, int64_t rows, float* buffer, const char* what);
+  /// The whole number a register or a (1,1) tensor holds now.
+  Result<int64_t> read_index(const DynamicOffset& dynamic, int64_t row);
+  /// The first out.size() indices of an offset tensor: row-major, or column by column (the order of a gathering DMA transpose).
+  enum class IndexOrder : uint8_t { kRows, kColumns };
+  Status read_indices(const DynamicOffset& dynamic, IndexOrder order, std::vector<int64_t>& out);
+
+  // --- registers and accumulators
+  int32_t reg(uint32_t id) const { return id < registers_.size() ? registers_[id] : 0; }
+  void set_reg(uint32_t id, int32_t value);
+  std::array<float, 128>& vector_accumulator() { return vector_accumulator_; }
+  std::array<float, 128>& scalar_accumulator() { return scalar_accumulator_; }
+
+  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. Slots live until reused.
+  PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh);
+
+  void warn(std::string rule, std::string message);
+  std::vector<Warning>& warnings() { return warnings_; }
+  void set_site(uint32_t site) { site_ = site; }
+  ThreadPool& pool() { return *pool_; }
+  const Options& options() const { return options_; }
+  const TensorInfo& tensor(uint32_t id) const { return (*tensors_)[id]; }
+  const DynamicOffset& dynamic(uint32_t row) const { return (*dynamics_)[row]; }
+  std::string describe(const View& view) const;  ///< "tile [128, 512] of tensor 'acc'"
+  void set_names(const std::vector<std::string>* names) { names_ = names; }
+
+ private:
+  Result<Operand> resolve(const View& view, const char* what);
+  Status undefined_read(const View& view, const char* what);
+  template <class F>
+  void for_each_box(const View& view, const F& f) const;
+  /// f(element, row, byte): where each element is under `defined`; row -1 for rows of an indirect view that are out of bounds.
+  template <class F>
+  void for_each_element(const View& view, const F& f) const;
+  int64_t shifted_offset(const View& view) const;
+
+  struct Placed {  // the shared array behind tensors with an address
+    std::byte* data = nullptr;
+    Defined defined, by_matmul;
+    int64_t partition_bytes = 0;
+    ~Placed();
+    int64_t mapped = 0;
+    int partitions = 0;
+  };
+  Status place(Storage& s, const TensorInfo& info);
+
+  Options options_;
+  ThreadPool* pool_;
+  const std::vector<TensorInfo>* tensors_;
+  const std::vector<DynamicOffset>* dynamics_;
+  const std::vector<std::string>* names_ = nullptr;
+  std::vector<std::unique_ptr<Storage>> storages_;
+  std::vector<std::unique_ptr<Storage>> free_storages_;
+  std::vector<std::vector<std::unique_ptr<std::byte[]>>> pool_by_size_;  // recycled buffers, by power of two
+  Placed sbuf_, psum_;
+  std::vector<int32_t> registers_;
+  std::array<float, 128> vector_accumulator_{}, scalar_accumulator_{};
+  std::vector<Warning> warnings_;
+  std::vector<PackedOperand> packed_;
+  size_t packed_next_ = 0;
+  uint64_t version_ = 0;
+  uint32_t site_ = 0;
+  std::vector<int64_t> row_offsets_[3];  // of indirect operands of the current instruction
+  int row_offsets_used_ = 0;
+
+ public:
+  void begin_instruction(uint32_t site) {
+    site_ = site;
+    row_offsets_used_ = 0;
+  }
+};
+
+}  // namespace sterna

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/machine/rows.h"
+
+#include <cstring>
+
+#include "sterna/numerics/convert.h"
+
+namespace sterna {
+namespace {
+
+/// Calls f(address, stride_bytes, element_index, count) for each run of elements [col, col+n) of one row.
+template <class F>
+void for_runs(const Operand& o, int64_t r, int64_t col, int64_t n, const F& f) {
+  std::byte* row = o.row(r);
+  const int64_t size = size_of(o.dtype);
+  if (o.unit) {
+    f(row + col * size, size, int64_t{0}, n);
+    return;
+  }
+  if (o.nfree == 0) {
+    f(row, size, int64_t{0}, n);
+    return;
+  }
+  const auto& inner = o.free[o.nfree - 1];
+  int64_t done = 0;
+  while (done < n) {
+    // Place of element col+done: peel off the outer dims.
+    int64_t index = col + done;
+    const int64_t within = index % inner.count;
+    index /= inner.count;
+    int64_t offset = within * inner.stride;
+    for (int d = o.nfree - 2; d >= 0; --d) {
+      offset += (index % o.free[d].count) * o.free[d].stride;
+      index /= o.free[d].count;
+    }
+    const int64_t count = std::min(inner.count - within, n - done);
+    f(row + offset, inner.stride, done, count);
+    done += count;
+  }
+}
+
+bool same_place(const Operand& a, const Operand& b) {
+  if (a.base != b.base || a.dtype != b.dtype || a.rows != b.rows || a.cols != b.cols || a.row_pitch != b.row_pitch ||
+      a.row_offsets != b.row_offsets || a.unit != b.unit)
+    return false;
+  if (a.unit) return true;
+  if (a.nfree != b.nfree) return false;
+  for (int d = 0; d < a.nfree; ++d)
+    if (a.free[d].stride != b.free[d].stride || a.free[d].count != b.free[d].count) return false;
+  return true;
+}
+
+struct Extent { const std::byte *row_low, *row_high; ptrdiff_t pitch; int64_t rows; };
+
+Extent extent(const Operand& o) {
+  int64_t low = 0, high = size_of(o.dtype);
+  if (o.unit) {
+    high = o.cols * size_of(o.dtype);
+  } else {
+    for (int d = 0; d < o.nfree; ++d) {
+      const int64_t span = o.free[d].stride * (o.free[d].count - 1);
+      (span < 0 ? low : high) += span;
+    }
+  }
+  return {o.base + low, o.base + high, o.row_pitch, o.rows};
+}
+
+}  // namespace
+
+void load_row(const Operand& operand, int64_t r, int64_t col, int64_t n, float* out) {
+  for_runs(operand, r, col, n, [&](const std::byte* at, int64_t stride, int64_t done, int64_t count) {
+    decode_row(operand.dtype, at, stride, out + done, count);
+  });
+}
+
+void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in) {
+  for_runs(operand, r, col, n, [&](std::byte* at, int64_t stride, int64_t done, int64_t count) {
+    encode_row(operand.dtype, in + done, at, stride, count);
+  });
+}
+
+namespace {
+
+template <class T>
+void load_words(const std::byte* at, int64_t stride, uint32_t* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, at += stride) {
+    T value;
+    std::memcpy(&value, at, sizeof(T));
+    out[i] = static_cast<uint32_t>(static_cast<int32_t>(value));
+  }
+}
+
+template <class T>
+void store_words(const uint32_t* in, std::byte* at, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, at += stride) {
+    const auto value = static_cast<T>(in[i]);
+    std::memcpy(at, &value, sizeof(T));
+  }
+}
+
+}  // namespace
+
+void load_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, uint32_t* out) {
+  const bool sign = is_integer(operand.dtype) && info(operand.dtype).is_signed;
+  const int size = size_of(operand.dtype);
+  for_runs(operand, r, col, n, [&](const std::byte* at, int64_t stride, int64_t done, int64_t count) {
+    if (size == 4 && stride == 4)
+      std::memcpy(out + done, at, static_cast<size_t>(count) * 4);
+    else if (size == 4)
+      load_words<uint32_t>(at, stride, out + done, count);
+    else if (size == 2 && sign)
+      load_words<int16_t>(at, stride, out + done, count);
+    else if (size == 2)
+      load_words<uint16_t>(at, stride, out + done, count);
+    else if (sign)
+      load_words<int8_t>(at, stride, out + done, count);
+    else
+      load_words<uint8_t>(at, stride, out + done, count);
+  });
+}
+
+void store_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, const uint32_t* in) {
+  const int size = size_of(operand.dtype);
+  for_runs(operand, r, col, n, [&](std::byte* at, int64_t stride, int64_t done, int64_t count) {
+    if (size == 4 && stride == 4)
+      std::memcpy(at, in + done, static_cast<size_t>(count) * 4);
+    else if (size == 4)
+      store_words<uint32_t>(in + done, at, stride, count);
+    else if (size == 2)
+      store_words<uint16_t>(in + done, at, stride, count);
+    else
+      store_words<uint8_t>(in + done, at, stride, count);
+  });
+}
+
+bool overlaps_shifted(const Operand& dst, const Operand& src) {
+  if (dst.storage != src.storage && dst.storage->defined != src.storage->defined) return false;
+  if (same_place(dst, src)) return false;
+  const Extent d = extent(dst), s = extent(src);
+  const auto row_span = [](const Extent& e) { return (e.rows - 1) * e.pitch; };
+  if (d.row_high + row_span(d) <= s.row_low || s.row_high + row_span(s) <= d.row_low) return false;
+  // Same partitions, disjoint columns: no element is shared.
+  if (d.pitch == s.pitch && d.pitch > 0) {
+    const ptrdiff_t shift = ((s.row_low - d.row_low) % d.pitch + d.pitch) % d.pitch;
+    const ptrdiff_t dw = d.row_high - d.row_low, sw = s.row_high - s.row_low;
+    if (shift >= dw && shift + sw <= d.pitch) return false;
+  }
+  return true;
+}
+
+float* piece_scratch(int slot) {
+  struct alignas(64) Scratch { float data[8][kPiece]; };
+  static thread_local std::unique_ptr<Scratch> scratch(new Scratch);
+  return scratch->data[slot];
+}
+
+namespace {
+
+/// Copies element e.. of src to dst as long runs as both allow. Used for equal types.
+void copy_bits_rows(const Operand& dst, const Operand& src, int64_t begin, int64_t end) {
+  const int64_t size = size_of(dst.dtype);
+  int64_t e = begin;
+  while (e < end) {
+    const int64_t dr = e / dst.cols, dc = e % dst.cols, sr = e / src.cols, sc = e % src.cols;
+    const int64_t n = std::min({end - e, dst.cols - dc, src.cols - sc});
+    if ((dst.row_offsets && dst.row_offsets[dr] < 0) || (src.row_offsets && src.row_offsets[sr] < 0)) {
+      e += n;
+      continue;
+    }
+    for_runs(dst, dr, dc, n, [&](std::byte* to, int64_t to_stride, int64_t done, int64_t count) {
+      for_runs(src, sr, sc + done, count, [&](const std::byte* from, int64_t from_stride, int64_t more, int64_t k) {
+        std::byte* t = to + more * to_stride;
+        if (to_stride == size && from_stride == size) {
+          std::memcpy(t, from, static_cast<size_t>(k * size));
+        } else if (size == 4) {
+          for (int64_t i = 0; i < k; ++i) std::memcpy(t + i * to_stride, from + i * from_stride, 4);
+        } else if (size == 2) {
+          for (int64_t i = 0; i < k; ++i) std::memcpy(t + i * to_stride, from + i * from_stride, 2);
+        } else {
+          for (int64_t i = 0; i < k; ++i) t[i * to_stride] = from[i * from_stride];
+        }
+      });
+    });
+    e += n;
+  }
+}
+
+/// Rows of adjoining bytes between different memories: what most copies are. Small ones with 64-byte steps that the compiler
+/// expands in place, since a call for each short row would cost more than its bytes.
+bool copy_plain_rows(const Operand& dst, const Operand& src) {
+  if (!dst.unit || !src.unit || dst.rows != src.rows || dst.row_offsets != nullptr || src.row_offsets != nullptr ||
+      dst.storage->defined == src.storage->defined || dst.rows * dst.cols >= kThreadWorth)
+    return false;
+  const int64_t bytes = dst.cols * size_of(dst.dtype);
+  std::byte* to = dst.base;
+  const std::byte* from = src.base;
+  if (bytes == dst.row_pitch && bytes == src.row_pitch) {
+    std::memcpy(to, from, static_cast<size_t>(bytes * dst.rows));
+    return true;
+  }
+  for (int64_t r = 0; r < dst.rows; ++r, to += dst.row_pitch, from += src.row_pitch) {
+    if (bytes % 64 == 0 && bytes <= 512)
+      for (int64_t b = 0; b < bytes; b += 64) std::memcpy(to + b, from + b, 64);
+    else
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+  return true;
+}
+
+void convert_rows(const Operand& dst, const Operand& src, int64_t begin, int64_t end) {
+  float* scratch = piece_scratch(0);
+  int64_t e = begin;
+  while (e < end) {
+    const int64_t dr = e / dst.cols, dc = e % dst.cols, sr = e / src.cols, sc = e % src.cols;
+    const int64_t n = std::min({end - e, dst.cols - dc, src.cols - sc, kPiece});
+    const bool skip = (dst.row_offsets && dst.row_offsets[dr] < 0) || (src.row_offsets && src.row_offsets[sr] < 0);
+    if (!skip) {
+      load_row(src, sr, sc, n, scratch);
+      store_row(dst, dr, dc, n, scratch);
+    }
+    e += n;
+  }
+}
+
+}  // namespace
+
+void warn_aliased(Machine& m) {
+  m.warn("ALIAS1", "source and destination overlap in part; everything is read before anything is written.");
+}
+
+void Snapshot::copy(Operand& operand) {
+  const int64_t row_bytes = operand.cols * size_of(operand.dtype);
+  data_.reset(new std::byte[static_cast<size_t>(std::max<int64_t>(1, operand.rows * row_bytes))]);
+  Operand to = operand;
+  to.base = data_.get();
+  to.row_pitch = row_bytes;
+  to.row_offsets = nullptr;
+  to.unit = true;
+  copy_bits_rows(to, operand, 0, operand.rows * operand.cols);
+  if (operand.row_offsets != nullptr) {
+    row_offsets_.resize(static_cast<size_t>(operand.rows));
+    for (int64_t r = 0; r < operand.rows; ++r)
+      row_offsets_[static_cast<size_t>(r)] = operand.row_offsets[r] < 0 ? -1 : r * row_bytes;
+    to.row_offsets = row_offsets_.data();
+  }
+  operand = to;
+}
+
+Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {
+  const int64_t total = dst.rows * dst.cols;
+  if (total == 0) return {};
+  const bool same = dst.dtype == src.dtype;
+  if (same && copy_plain_rows(dst, src)) return {};
+  Operand from = src;
+  Snapshot snapshot;
+  if (snapshot.take(dst, from)) warn_aliased(m);
+  auto run = [&](ptrdiff_t b, ptrdiff_t e) {
+    const int64_t begin = b * dst.cols, end = e * dst.cols;
+    if (same)
+      copy_bits_rows(dst, from, begin, end);
+    else
+      convert_rows(dst, from, begin, end);
+  };
+  if (total < kThreadWorth || m.pool().threads() == 1)
+    run(0, dst.rows);
+  else
+    m.pool().run(dst.rows, std::max<int64_t>(1, dst.rows / (m.pool().threads() * 4)), run);
+  return {};
+}
+
+}  // namespace sterna

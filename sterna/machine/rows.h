@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cursor: how instructions walk the rows of their operands as blocks of fp32. Operands that are not plain fp32 rows are
+// converted to and from scratch piece by piece, so that instruction code sees one form only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "sterna/machine/machine.h"
+#include "sterna/numerics/alu.h"
+
+namespace sterna {
+
+/// Elements [col, col+n) of row `r`, as fp32, into `out`.
+void load_row(const Operand& operand, int64_t r, int64_t col, int64_t n, float* out);
+/// The same the other way.
+void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in);
+/// The same for raw bits, zero-extended to 32 (sign-extended for signed integers).
+void load_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, uint32_t* out);
+void store_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, const uint32_t* in);
+
+/// True when reading `src` while writing `dst` element by element could see a value already written.
+bool overlaps_shifted(const Operand& dst, const Operand& src);
+
+/// ALIAS1: the remark on a shifted overlap.
+void warn_aliased(Machine& m);
+
+/// A private copy of an operand, bit by bit, for shifted overlaps.
+class Snapshot {
+ public:
+  /// Copies `operand` if it overlaps `dst` shifted; afterwards operand refers to the copy. Returns true if it did.
+  bool take(const Operand& dst, Operand& operand) {
+    if (dst.storage != operand.storage && dst.storage->defined != operand.storage->defined) return false;
+    if (!overlaps_shifted(dst, operand)) return false;
+    copy(operand);
+    return true;
+  }
+  /// Copies it in any case.
+  void copy(Operand& operand);
+
+ private:
+  std::unique_ptr<std::byte[]> data_;
+  std::vector<int64_t> row_offsets_;  // of a copied indirect operand: its skipped rows stay skipped
+};
+/// take() for a whole list, with the remark that is due when something was copied.
+template <class... O>
+void take_snapshots(Machine& m, std::array<Snapshot, sizeof...(O)>& snapshots, const Operand& dst, O&... operands) {
+  size_t at = 0;
+  bool any = false;
+  ((any |= snapshots[at++].take(dst, operands)), ...);
+  if (any) warn_aliased(m);
+}
+
+/// `values` copied into `buffer` when they lie in memory that dst's instruction writes before it last reads them.
+inline Machine::Values kept_apart(const Operand& dst, Machine::Values values, int64_t rows, float* buffer) {
+  const auto* at = reinterpret_cast<const std::byte*>(values.data);
+  const Storage& s = *dst.storage;
+  const int64_t bytes = s.defined == &s.own_defined ? s.bytes : rows * s.pitch;
+  if (values.data == buffer || at < s.data || at >= s.data + bytes) return values;
+  for (int64_t r = 0; r < rows; ++r) buffer[r] = values.data[r * values.pitch];
+  return {buffer, 1};
+}
+
+/// Scratch for one piece of one operand: kPiece floats.
+inline constexpr int64_t kPiece = 8192;
+float* piece_scratch(int slot);  // thread-local, slots 0..7
+
+/// How a range of rows and columns is cut: pieces of whole rows, or of part of one row.
+struct Pieces {
+  int64_t rows, cols, row_step, col_step;
+  Pieces(int64_t r, int64_t c) : rows(r), cols(c) {
+    col_step = std::min(cols, kPiece);
+    row_step = col_step > 0 ? std::max<int64_t>(1, kPiece / col_step) : rows;
+    if (col_step < cols) row_step = 1;
+  }
+};
+
+/// Elements from which a loop is worth splitting over threads.
+inline constexpr int64_t kThreadWorth = 65536;
+
+/// Runs f(row_begin, row_end) over rows, on the pool when the work is large.
+template <class F>
+void over_rows(Machine& m, int64_t rows, int64_t cols, const F& f) {
+  if (rows * cols < kThreadWorth || m.pool().threads() == 1 || rows < 2) {
+    f(int64_t{0}, rows);
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, rows / (m.pool().threads() * 4));
+  m.pool().run(rows, grain, [&](ptrdiff_t b, ptrdiff_t e) { f(static_cast<int64_t>(b), static_cast<int64_t>(e)); });
+}
+
+/// The piece of an operand as a block: in place when it is plain fp32, else decoded into scratch.
+inline ConstBlock load_piece(const Operand& o, int64_t r, int64_t nr, int64_t c, int64_t nc, float* scratch) {
+  if (o.direct()) return {reinterpret_cast<const float*>(o.base + r * o.row_pitch) + c, o.row_pitch / 4};
+  if (o.row_pitch == 0 && o.row_offsets == nullptr) {
+    load_row(o, r, c, nc, scratch);
+    return {scratch, 0};
+  }
+  for (int64_t i = 0; i < nr; ++i) load_row(o, r + i, c, nc, scratch + i * nc);
+  return {scratch, static_cast<ptrdiff_t>(nc)};
+}
+
+/// Which rows and columns of the operands a piece is.
+struct Piece { int64_t row, rows, col, cols; };
+
+/// out = body(inputs), piece by piece: body(const ConstBlock (&in)[N], Block out, const Piece&). Pieces of one row come in
+/// ascending order on one thread. Inputs have the shape of dst (checks broadcast them).
+template <size_t N, class F>
+void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, const F& body) {
+  over_rows(m, dst.rows, dst.cols, [&](int64_t row_begin, int64_t row_end) {
+    const Pieces p(row_end - row_begin, dst.cols);
+    for (int64_t r = row_begin; r < row_end; r += p.row_step) {
+      const int64_t nr = std::min(p.row_step, row_end - r);
+      for (int64_t c = 0; c < dst.cols; c += p.col_step) {
+        const int64_t nc = std::min(p.col_step, dst.cols - c);
+        ConstBlock blocks[N > 0 ? N : 1];
+        for (size_t i = 0; i < N; ++i) blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
+        const bool in_place = dst.direct();
+        Block out = in_place ? Block{reinterpret_cast<float*>(dst.base + r * dst.row_pitch) + c, dst.row_pitch / 4}
+                             : Block{piece_scratch(0), static_cast<ptrdiff_t>(nc)};
+        body(blocks, out, Piece{r, nr, c, nc});
+        if (!in_place)
+          for (int64_t i = 0; i < nr; ++i) store_row(dst, r + i, c, nc, out.data + i * nc);
+      }
+    }
+  });
+}
+
+/// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write elsewhere.
+template <size_t N, class F>
+void visit_rows(Machine& m, const std::array<Operand, N>& in, const F& body) {
+  over_rows(m, in[0].rows, in[0].cols, [&](int64_t row_begin, int64_t row_end) {
+    const Pieces p(row_end - row_begin, in[0].cols);
+    for (int64_t r = row_begin; r < row_end; r += p.row_step) {
+      const int64_t nr = std::min(p.row_step, row_end - r);
+      for (int64_t c = 0; c < in[0].cols; c += p.col_step) {
+        const int64_t nc = std::min(p.col_step, in[0].cols - c);
+        ConstBlock blocks[N];
+        for (size_t i = 0; i < N; ++i) blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
+        body(blocks, Piece{r, nr, c, nc});
+      }
+    }
+  });
+}
+
+/// dst takes src's elements in order; both may have any shape with the same element count. Equal types keep bits.
+Status copy_elements(Machine& m, const Operand& dst, const Operand& src);
+
+}  // namespace sterna

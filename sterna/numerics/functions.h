@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The activation functions: scalar definition and block form of equal bits.
+//
+// Accuracy (design, section 4): within 1 ulp of the correctly rounded fp32 result inside the documented range, over which
+// functions_test checks them; outside it the mathematical value, but for sine outside [-pi, pi], where the hardware's polynomial
+// is imitated. NaN results are 7fc00000.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sterna/numerics/alu.h"
+
+namespace sterna {
+
+enum class Function : uint8_t {
+  kCopy, kSquare, kSigmoid, kRelu, kPrelu, kGelu, kGeluDx, kGeluApprxTanh, kGeluApprxSigmoid, kGeluApprxSigmoidDx, kSilu, kSiluDx,
+  kTanh, kSoftplus, kMish, kErf, kErfDx, kExp, kLog, kSin, kArctan, kSqrt, kRsqrt, kReciprocal, kSign, kAbs,
+  kSinFull,  ///< sine with range reduction (nl.sin); kSin is the raw instruction
+  kCos, kTan,
+};
+inline constexpr int kFunctionCount = 29;
+
+std::string_view name(Function f);  ///< as in nki.language: "exp", "gelu_apprx_tanh", ...; "sin_full" for kSinFull
+std::optional<Function> parse_function(std::string_view text);
+/// Documented input range [low, high]; outside it the hardware's result is not valid.
+struct FunctionRange { float low, high; };
+FunctionRange documented_range(Function f);
+
+float evaluate(Function f, float x);
+
+/// d[r][c] = f(a[r][c]). In place allowed.
+void function_block(Function f, ConstBlock a, Block d, ptrdiff_t rows, ptrdiff_t cols);
+
+}  // namespace sterna

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/program/builder.h"
+
+#include "sterna/base/text.h"
+#include "sterna/isa/control.h"
+#include "sterna/machine/view_ops.h"
+
+namespace sterna {
+
+Builder::Builder(const Chip& chip, bool strict) : chip_(&chip) {
+  program_.target = chip.name;
+  rules_.chip = chip_;
+  rules_.tensors = &program_.tensors;
+  rules_.dynamics = &program_.dynamics;
+  rules_.strict = strict;
+  rules_.context = this;
+  rules_.remark = [](void* self, std::string_view rule, std::string_view message) { static_cast<Builder*>(self)->warn(rule, message); };
+}
+
+void Builder::warn(std::string_view rule, std::string_view message) {
+  const Site& here = program_.sites[site_];
+  for (const Warning& w : warnings_) {
+    const Site& there = program_.sites[w.site];
+    if (w.rule == rule && there.file == here.file && there.line == here.line) return;
+  }
+  warnings_.push_back({std::string(rule), std::string(message), site_});
+}
+
+Result<uint32_t> Builder::add_tensor(TensorInfo info) {
+  std::vector<int64_t> shape(info.shape, info.shape + info.ndim);
+  for (int64_t n : shape)
+    if (n < 0 || n > INT32_MAX) return Fault(FaultKind::kBadInput, "TEN1", cat("A tensor cannot have the shape ", shape_text(shape), "."));
+  if (!chip_->has_dtype(name(info.dtype)))
+    return Fault(FaultKind::kNotOnThisChip, "TYPE2", cat("The type ", name(info.dtype), " does not exist on ", chip_->name, "."));
+  if (info.on_chip()) {
+    if (info.ndim < 2) {  // a partition dim and at least one free dim
+      if (info.ndim == 0) return Fault(FaultKind::kBadInput, "TEN1", "A tensor in SBUF or PSUM has at least a partition dimension.");
+      info.shape[1] = 1;
+      info.ndim = 2;
+    }
+    if (info.shape[0] > chip_->sbuf.partitions)
+      return Fault(FaultKind::kRuleBroken, "TEN2",
+                   cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0], " partitions; the chip has ",
+                       int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
+    if (info.has_address && info.memory == Memory::kPsum && info.address_byte % chip_->psum.bank_bytes != 0)
+      return Fault(FaultKind::kRuleBroken, "TEN3", cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
+  }
+  const auto id = static_cast<uint32_t>(program_.tensors.size());
+  info.site = site_;
+  info.allocated_at = info.last_use = static_cast<uint32_t>(stream().size());
+  program_.tensors.push_back(info);
+  if (info.role == TensorRole::kParameter) {
+    program_.tensors[id].parameter = static_cast<uint32_t>(program_.parameters.size());
+    program_.parameters.push_back(id);
+    return id;
+  }
+  STERNA_TRY(record(control::Alloc{{id}}));
+  return id;
+}
+
+uint32_t Builder::add_dynamic(const DynamicOffset& offset) {
+  program_.dynamics.push_back(offset);
+  return static_cast<uint32_t>(program_.dynamics.size() - 1);
+}
+
+void* Builder::begin(const TableRow& row) {
+  open_ = stream().reserve(row.bytes);
+  open_->opcode = row.info.opcode;
+  open_row_ = &row;
+  row.construct(open_->body());
+  return open_->body();
+}
+
+Status Builder::check_views(const TableRow& row, const void* body) {
+  Status status;
+  for_each_view(row, body, [&](const View& v, Role) {
+    if (!status) return;
+    const TensorInfo& t = program_.tensors[v.tensor];
+    if (v.kind == ViewKind::kStrided && !in_bounds(v, t)) {
+      std::vector<int64_t> shape(t.shape, t.shape + t.ndim);
+      status = Fault(FaultKind::kOutOfBounds, "IDX4",
+                     cat(row.info.mnemonic, ": a view ", shape_text(v), " reaches outside tensor '", program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));
+    }
+  });
+  return status;
+}
+
+void Builder::touch(const TableRow& row, const void* body, RecordHeader& header) {
+  const auto at = static_cast<uint32_t>(stream().size());
+  for_each_view(row, body, [&](const View& v, Role) {
+    program_.tensors[v.tensor].last_use = at;
+    if (v.kind == ViewKind::kStrided) return;
+    header.flags |= RecordHeader::kHasDynamic;
+    const DynamicOffset& dyn = program_.dynamics[v.dynamic];
+    if (dyn.source == DynamicOffset::Source::kTensor) program_.tensors[dyn.index.tensor].last_use = at;
+  });
+}
+
+Status Builder::commit(uint32_t label) {
+  void* body = open_->body();
+  const TableRow& row = *open_row_;
+  STERNA_TRY(check_views(row, body));
+  if (!chip_->has_instruction(row.info.mnemonic))
+    return Fault(FaultKind::kNotOnThisChip, "ISA1", cat(row.info.mnemonic, " does not exist on ", chip_->name, "."));
+  STERNA_TRY(row.check(body, rules_));
+  open_->site = site_;
+  open_->label = label;
+  touch(row, body, *open_);
+  if (row.info.opcode == control::Loop::info.opcode || row.info.opcode == control::While::info.opcode || row.info.opcode == control::If::info.opcode)
+    ++open_regions_;
+  if (row.info.opcode == control::End::info.opcode && --open_regions_ < 0) {
+    open_regions_ = 0;
+    return Fault(FaultKind::kBadInput, "REGION1", "'end' without an open region.");
+  }
+  stream().push(open_);
+  open_ = nullptr;
+  return {};
+}
+
+}  // namespace sterna

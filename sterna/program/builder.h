@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builder: the one way a Program comes to be. Front ends, the text form and C++ code describe tensors and instructions here; the
+// builder completes, checks and records them. It belongs to one thread at a time and is never global.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sterna/base/result.h"
+#include "sterna/hardware/chip.h"
+#include "sterna/machine/machine.h"
+#include "sterna/program/program.h"
+
+namespace sterna {
+
+class Builder {
+ public:
+  /// `chip` must outlive the builder. `strict` turns what only the official simulator accepts into faults.
+  Builder(const Chip& chip, bool strict);
+
+  Program& program() { return program_; }
+  const Program& program() const { return program_; }
+  const Chip& chip() const { return *chip_; }
+
+  /// A tensor and, unless it is a parameter, the record that allocates it. Faults: TEN1 (dims), TEN2 (partitions), TEN3 (address), TYPE2 (dtype not on this chip).
+  Result<uint32_t> add_tensor(TensorInfo info);
+  const TensorInfo& tensor(uint32_t id) const { return program_.tensors[id]; }
+  uint32_t add_register() { return program_.register_count++; }
+  uint32_t add_dynamic(const DynamicOffset& offset);
+
+  /// Site of the records that follow.
+  void set_site(uint32_t site) { site_ = site; }
+  uint32_t site() const { return site_; }
+
+  /// A default-constructed instruction to fill in. Only one may be open; it joins the program by commit().
+  void* begin(const TableRow& row);
+  /// Checks the open instruction and records it; on a fault nothing is recorded.
+  Status commit(uint32_t label = 0);
+  /// begin, copy, commit for C++ code: `builder.record(vector_engine::TensorTensor{...})`.
+  template <class I>
+  Status record(const I& instruction) {
+    *static_cast<I*>(begin(instruction_table()[I::info.opcode])) = instruction;
+    return commit();
+  }
+
+  void add_result(uint32_t tensor) { program_.results.push_back(tensor); }
+  size_t size() const { return stream().size(); }
+  std::vector<Warning>& warnings() { return warnings_; }
+  void warn(std::string_view rule, std::string_view message);
+  int open_regions() const { return open_regions_; }
+
+ private:
+  Stream& stream() { return program_.cores[0]; }
+  const Stream& stream() const { return program_.cores[0]; }
+  Status check_views(const TableRow& row, const void* body);
+  void touch(const TableRow& row, const void* body, RecordHeader& header);
+
+  const Chip* chip_;
+  Program program_;
+  Rules rules_;
+  std::vector<Warning> warnings_;
+  uint32_t site_ = 0;
+  RecordHeader* open_ = nullptr;
+  const TableRow* open_row_ = nullptr;
+  int open_regions_ = 0;
+};
+
+}  // namespace sterna

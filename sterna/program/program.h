@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program: what crosses from front ends to execution, timing and checks. One append-only stream of records for each core,
+// tensors, dynamic offsets, names and sites. No record holds a host pointer, so a Program can be kept, printed and run again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sterna/base/result.h"
+#include "sterna/isa/instruction.h"
+#include "sterna/machine/tensor.h"
+#include "sterna/program/site.h"
+
+namespace sterna {
+
+inline constexpr int kProgramVersion = 1;
+
+/// Stands before each instruction's struct in the stream.
+struct RecordHeader {
+  uint8_t opcode = 0;
+  uint8_t flags = 0;      ///< kHasDynamic
+  uint16_t words = 0;     ///< of 8 bytes, header and struct together
+  uint32_t site = 0;
+  uint32_t iteration = 0; ///< how often this site was reached before
+  uint32_t label = 0;     ///< name= of the instruction; 0 = none
+  static constexpr uint8_t kHasDynamic = 1;
+
+  const void* body() const { return this + 1; }
+  void* body() { return this + 1; }
+};
+static_assert(sizeof(RecordHeader) == 16);
+
+/// An append-only arena of records. Addresses stay valid.
+class Stream {
+ public:
+  /// Room for one more record of `bytes` after its header; not part of the stream until push().
+  RecordHeader* reserve(size_t bytes);
+  void push(RecordHeader* record);
+  size_t size() const { return index_.size(); }
+  const RecordHeader& operator[](size_t i) const { return *index_[i]; }
+  RecordHeader& at(size_t i) { return *index_[i]; }
+  size_t bytes() const { return blocks_.size() * kBlockWords * 8 + index_.capacity() * sizeof(void*); }
+
+ private:
+  static constexpr size_t kBlockWords = 1 << 16;
+  std::vector<std::unique_ptr<uint64_t[]>> blocks_;
+  size_t used_ = kBlockWords;
+  std::vector<RecordHeader*> index_;
+};
+
+/// An edge that the user asked for: `consumer` waits for `producer` (indices into one core's stream).
+struct ExtraEdge { uint32_t producer, consumer; };
+
+struct Program {
+  std::string name;               ///< of the kernel
+  std::string target;             ///< chip it was recorded for
+  std::string nki_version = "0.6";
+  std::vector<TensorInfo> tensors;
+  std::vector<DynamicOffset> dynamics = {DynamicOffset{}};  ///< row 0 is unused
+  NameTable names;
+  SiteTable sites;
+  std::vector<Stream> cores = std::vector<Stream>(1);
+  std::vector<uint32_t> parameters;  ///< tensor ids in the order of the arguments
+  std::vector<uint32_t> results;     ///< tensor ids in the order of the results
+  std::vector<ExtraEdge> edges;
+  uint32_t register_count = 0;
+
+  Place place(uint32_t site) const;
+  /// Fills fault.where from fault.site.
+  void locate(Fault& fault) const;
+  std::string tensor_name(uint32_t id) const;
+};
+
+}  // namespace sterna
