@@ -13,7 +13,8 @@ RUN ?= examples/tour.py
 PYTEST_FOLDERS = $(wildcard tests frontends/*/tests examples)
 
 # The wheel, the unit tests and the other presets compile the same files; the compiler cache makes the second time cheap.
-# Paths are made relative, so another checkout finds them too.
+# Paths are made relative, so another checkout finds them too, and the compiler has one name (the cache asks for that).
+export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
@@ -30,8 +31,7 @@ setup: ## install Debian and Python packages that are missing, make .venv
 	@tools/setup.sh build
 
 build: $(READY) ## build the C++ core and install the package sterna into .venv
-	@echo "build: the package, with its command, into .venv"
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps .
+	@tools/build_package.sh
 	@.venv/bin/sterna --version
 
 run: build ## build, then run the tour: values, predicted time, trace

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The `sterna` command: sterna/cli/*.cc. Tests of the commands need no command-line library.
-# Set STERNA_CLI_LAYERS before including this to link more layers than hardware, for commands that need them.
+# Set STERNA_CLI_LAYERS before including this to link other layers than these.
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sterna/cli/*.cc)
 set(cli_tests ${cli_sources})
 list(FILTER cli_sources EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
 list(FILTER cli_tests INCLUDE REGEX "_test\\.cc$")
 if(NOT DEFINED STERNA_CLI_LAYERS)
-  set(STERNA_CLI_LAYERS hardware)
+  set(STERNA_CLI_LAYERS hardware execute)
 endif()
 
 add_library(sterna_cli STATIC ${cli_sources})

@@ -6,7 +6,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -70,8 +72,11 @@ bool to_dtype(PyObject* object, DType* out);
 bool to_alu_op(PyObject* object, AluOp* out);
 bool to_function(PyObject* object, Function* out);
 
-/// Raises the Python exception of a fault. With a place, the traceback ends in a frame there.
-void raise_fault(const Fault& fault);
+/// Raises the Python exception of a fault. With a place, the traceback ends in a frame there; with `program` too, the frames of
+/// the calls that led there stand before it.
+void raise_fault(const Fault& fault, const Program* program = nullptr);
+/// Raises a fault of the line that is being recorded now.
+void raise_here(Recording& recording, Fault fault);
 
 /// Where an instruction was called from; also marks frames of the front ends, which are not the user's.
 class SiteFinder {
@@ -119,15 +124,22 @@ struct Recording {
   std::vector<uint32_t> iterations;    // by site
   bool eager = false, host_read = false, done = false;
   size_t warnings_shown = 0, machine_warnings_shown = 0, bound_done = 0;
+  Path kept_path;                      // of the run, once the values are given up
+  std::atomic<size_t> progress{0};     // records executed, for another thread to look at
+  std::set<std::string> shown;         // rule and line of each remark shown: one a line
 
   Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p) : chip(std::move(c)), builder(*chip, strict), pool(p) {}
   ~Recording();
   Executor& running();
+  /// What the run decided; empty before it.
+  const Path& path() const { return executor ? executor->path() : kept_path; }
   /// Executes what is recorded so far; raises on a fault. `final`: nothing more will come.
   bool flush(bool final);
   void mark_site();
   void count_iteration();
   bool show_warnings();
+  /// Adds an edge from `producer` to `consumer`; false with a Python exception when it would lead backwards.
+  bool add_edge(uint32_t producer, uint32_t consumer);
 };
 
 /// The recording of this thread; a Python error when there is none.

@@ -16,7 +16,37 @@ ModuleState& state() {
   return *instance;
 }
 
-void raise_fault(const Fault& fault) {
+namespace {
+
+/// True when the innermost Python frame stands at this place already.
+bool stands_at(const Place& place) {
+  PyFrameObject* frame = PyEval_GetFrame();  // borrowed
+  if (frame == nullptr || PyFrame_GetLineNumber(frame) != place.line) return false;
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  const bool same = file != nullptr && place.file == file;
+  if (file == nullptr) PyErr_Clear();
+  Py_DECREF(code);
+  return same;
+}
+
+/// Puts a frame at `place` before those that the traceback of the current exception has.
+void add_frame(const Place& place) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* globals = PyDict_New();
+  PyCodeObject* code = PyCode_NewEmpty(place.file.c_str(), place.function.c_str(), place.line);
+  PyFrameObject* frame = code && globals ? PyFrame_New(PyThreadState_Get(), code, globals, nullptr) : nullptr;
+  PyErr_Restore(type, value, traceback);
+  if (frame != nullptr) PyTraceBack_Here(frame);
+  Py_XDECREF(reinterpret_cast<PyObject*>(frame));
+  Py_XDECREF(reinterpret_cast<PyObject*>(code));
+  Py_XDECREF(globals);
+}
+
+}  // namespace
+
+void raise_fault(const Fault& fault, const Program* program) {
   ModuleState& s = state();
   const std::string kind(name(fault.kind));
   PyObject* exception = nullptr;
@@ -29,18 +59,20 @@ void raise_fault(const Fault& fault) {
   }
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
   Py_DECREF(exception);
-  if (fault.where.file.empty()) return;
   // A frame at the user's line, so that the traceback ends where the instruction stands.
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyObject* globals = PyDict_New();
-  PyCodeObject* code = PyCode_NewEmpty(fault.where.file.c_str(), fault.where.function.c_str(), fault.where.line);
-  PyFrameObject* frame = code && globals ? PyFrame_New(PyThreadState_Get(), code, globals, nullptr) : nullptr;
-  PyErr_Restore(type, value, traceback);
-  if (frame != nullptr) PyTraceBack_Here(frame);
-  Py_XDECREF(reinterpret_cast<PyObject*>(frame));
-  Py_XDECREF(reinterpret_cast<PyObject*>(code));
-  Py_XDECREF(globals);
+  if (fault.where.file.empty() || stands_at(fault.where)) return;
+  add_frame(fault.where);
+  if (program == nullptr) return;
+  for (uint32_t caller = program->sites[fault.site].parent; caller != 0; caller = program->sites[caller].parent) add_frame(program->place(caller));
+}
+
+void raise_here(Recording& recording, Fault fault) {
+  if (fault.site == 0) {
+    recording.mark_site();
+    fault.site = recording.builder.site();
+  }
+  recording.builder.program().locate(fault);
+  raise_fault(fault);
 }
 
 bool to_dtype(PyObject* object, DType* out) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sterna/base/text.h"
+#include "sterna/program/text_names.h"
 
 namespace sterna::python {
 namespace {
@@ -52,6 +53,11 @@ template <class E>
 bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
   long long number;
   if (!fill_int(field, value, &number)) return false;
+  const long long known = static_cast<long long>(text::spellings(field.type).size());
+  if (number < 0 || number >= known) {
+    PyErr_Format(PyExc_ValueError, "'%.*s' is %lld, which has no meaning", static_cast<int>(field.name.size()), field.name.data(), number);
+    return false;
+  }
   *static_cast<E*>(at) = static_cast<E>(number);
   return true;
 }
@@ -156,6 +162,11 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
     case FieldType::kInt: {
       long long number;
       if (!fill_int(field, value, &number)) return false;
+      // Registers and offsets are 32 bits: the upper half of the unsigned range is the same bits.
+      if (number < INT32_MIN || number > int64_t{UINT32_MAX}) {
+        PyErr_Format(PyExc_OverflowError, "'%.*s' is %lld, which does not fit 32 bits", static_cast<int>(field.name.size()), field.name.data(), number);
+        return false;
+      }
       *static_cast<int32_t*>(at) = static_cast<int32_t>(number);
       return true;
     }
@@ -263,7 +274,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
   Status status = r.builder.commit(label);
   if (!status) {
     status.error().message = cat(self->row->info.mnemonic, ": ", status.error().message);
-    raise_fault(status.error());
+    raise_here(r, std::move(status.error()));
     return nullptr;
   }
   r.count_iteration();
@@ -333,7 +344,9 @@ PyObject* make_instruction(PyObject*, PyObject* args) {
     for (const FieldSpec& field : row->field_list())
       if (field.name == text) self->fields[i] = &field;
     if (self->fields[i] == nullptr && std::strcmp(text, "name") == 0) self->label_parameter = static_cast<int>(i);
-    if (self->fields[i] == nullptr && self->label_parameter != i) {
+    // Older signatures carry options without effect here (dtype= of tensor_copy): accepted, not recorded.
+    const bool ignored = std::strcmp(text, "dtype") == 0;
+    if (self->fields[i] == nullptr && self->label_parameter != i && !ignored) {
       PyErr_Format(PyExc_ValueError, "%s: the parameter '%s' is not a field of the instruction", wanted, text);
       Py_DECREF(reinterpret_cast<PyObject*>(self));
       return nullptr;

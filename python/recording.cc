@@ -2,7 +2,7 @@
 // One kernel call: recording, lazy flush, results.
 #include "binding.h"
 
-#include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "sterna/base/text.h"
@@ -43,11 +43,14 @@ std::shared_ptr<const Chip> chip_named(const std::string& name, Fault* fault) {
   return shared;
 }
 
-bool interrupted() {
+bool interrupted(Recording& recording) {
   // Called from a run without the GIL, every few instructions: look at signals a few times a second only.
-  static thread_local int countdown = 0;
-  if (--countdown > 0) return false;
-  countdown = 16;
+  using Clock = std::chrono::steady_clock;
+  static thread_local Clock::time_point last;
+  recording.progress.store(recording.executor->next(), std::memory_order_relaxed);
+  const Clock::time_point now = Clock::now();
+  if (now - last < std::chrono::milliseconds(100)) return false;
+  last = now;
   PyGILState_STATE gil = PyGILState_Ensure();
   const bool stop = PyErr_CheckSignals() != 0;
   PyGILState_Release(gil);
@@ -97,7 +100,7 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::string policy = uninit;
   r.options.uninit = policy == "warn" ? UninitPolicy::kWarn : policy == "fill" ? UninitPolicy::kFill : UninitPolicy::kError;
   r.options.print = print_text;
-  r.options.interrupted = interrupted;
+  r.options.interrupted = [&r] { return interrupted(r); };
   return reinterpret_cast<PyObject*>(made);
 }
 
@@ -143,7 +146,7 @@ bool shape_into(PyObject* shape, TensorInfo* info) {
 
 PyObject* made_tensor(RecordingObject* recording, Result<uint32_t>&& id) {
   if (!id) {
-    raise_fault(id.error());
+    raise_here(*recording->self, std::move(id.error()));
     return nullptr;
   }
   return new_tensor(recording, whole_view(*id, recording->self->builder.tensor(*id)));
@@ -216,22 +219,63 @@ PyObject* flush_method(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-/// finish(tensors): the results in order; executes everything. After this only reading is possible.
-PyObject* finish(PyObject* self, PyObject* results) {
+/// Executes what came before an error of the recording itself.
+PyObject* settle(PyObject* self, PyObject*) {
   Recording& r = *rec_of(self)->self;
+  if (r.builder.open_regions() == 0 && !r.flush(false)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+/// A result is a whole tensor, shared in HBM or one of the arguments.
+Status add_result(Recording& r, const View& view) {
+  TensorInfo& info = r.builder.program().tensors[view.tensor];
+  auto fault = [&](const char* rule, std::string message) {
+    Fault made(FaultKind::kRuleBroken, rule, std::move(message));
+    made.site = info.site;
+    return made;
+  };
+  const std::string name = r.builder.program().tensor_name(view.tensor);
+  if (info.on_chip())
+    return fault("OUT3", cat("The result '", name, "' is in ", sterna::name(info.memory), ". A kernel returns tensors in nl.shared_hbm: store it there."));
+  if (view.kind != ViewKind::kStrided || view.elements() != info.elements() || view.dtype != info.dtype || !free_contiguous(view) ||
+      (view.ndim > 0 && view.dims[0].count > 1 && view.dims[0].stride != view.cols()))
+    return fault("OUT4", cat("The result is a part of '", name, "', or its elements in another order. A kernel returns whole tensors."));
+  if (info.role == TensorRole::kLocal && !info.shared) {
+    std::string message = cat("The result '", name, "' is in private HBM; results belong in nl.shared_hbm.");
+    if (r.options.strict) return fault("OUT5", std::move(message));
+    r.builder.set_site(info.site);
+    r.builder.warn("OUT5", message);
+    info.shared = true;
+  }
+  r.builder.add_result(view.tensor);
+  return {};
+}
+
+/// finish(tensors, execute=True): the results in order; executes everything, unless only the recording is wanted. After this only
+/// reading is possible.
+PyObject* finish(PyObject* self, PyObject* args) {
+  Recording& r = *rec_of(self)->self;
+  PyObject* results;
+  int execute = 1;
+  if (!PyArg_ParseTuple(args, "O|p", &results, &execute)) return nullptr;
   PyObject* fast = PySequence_Fast(results, "results");
   if (fast == nullptr) return nullptr;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
     if (Py_TYPE(item) != tensor_type) {
+      PyErr_Format(PyExc_TypeError, "a kernel returns tensors, not %s", Py_TYPE(item)->tp_name);
       Py_DECREF(fast);
-      return PyErr_Format(PyExc_TypeError, "a kernel returns tensors, not %s", Py_TYPE(item)->tp_name);
+      return nullptr;
     }
-    r.builder.add_result(reinterpret_cast<TensorObject*>(item)->view.tensor);
+    if (Status status = add_result(r, reinterpret_cast<TensorObject*>(item)->view); !status) {
+      Py_DECREF(fast);
+      raise_here(r, std::move(status.error()));
+      return nullptr;
+    }
   }
   Py_DECREF(fast);
   r.sites.forget();
-  if (!r.flush(true)) return nullptr;
+  if (execute != 0 && !r.flush(true)) return nullptr;
   r.done = true;
   Py_RETURN_NONE;
 }
@@ -264,23 +308,23 @@ PyObject* take_result(PyObject* self, PyObject* tensor) {
   const TensorInfo& info = r.builder.tensor(view.tensor);
   const View all = whole_view(view.tensor, info);
   Machine& machine = r.running().machine();
-  Fault fault(FaultKind::kRuleBroken, "OUT1",
-              cat("The result ", machine.describe(all), " was never written. Store something into it before returning it."));
-  fault.site = info.site;
-  if (!machine.has_storage(view.tensor) || (!machine.storage(view.tensor).written && info.elements() > 0)) {
+  auto raise = [&](Fault fault) -> PyObject* {
+    fault.site = info.site;
     r.builder.program().locate(fault);
-    raise_fault(fault);
+    raise_fault(fault, &r.builder.program());
     return nullptr;
-  }
+  };
+  if (!machine.has_storage(view.tensor) || (!machine.storage(view.tensor).written && info.elements() > 0))
+    return raise(Fault(FaultKind::kRuleBroken, "OUT1",
+                       cat("The result ", machine.describe(all), " was never written. Store something into it before returning it.")));
   if (!machine.is_defined(all)) {
+    machine.set_site(info.site);
     auto opened = machine.read(all, "result");
     if (!opened) {
       opened.error().rule = "OUT2";
-      opened.error().site = info.site;
-      r.builder.program().locate(opened.error());
-      raise_fault(opened.error());
-      return nullptr;
+      return raise(std::move(opened.error()));
     }
+    if (!r.show_warnings()) return nullptr;
   }
   auto* out = PyObject_New(BytesObject, bytes_type);
   if (out == nullptr) return nullptr;
@@ -309,8 +353,70 @@ PyObject* replay(PyObject* self, PyObject*) {
 
 PyObject* add_edge(PyObject* self, PyObject* args) {
   unsigned int producer, consumer;
-  if (!PyArg_ParseTuple(args, "II", &producer, &consumer)) return nullptr;
-  rec_of(self)->self->builder.program().edges.push_back({producer, consumer});
+  if (!PyArg_ParseTuple(args, "II", &producer, &consumer) || !rec_of(self)->self->add_edge(producer, consumer)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+/// edge_by_name(producer, consumer): by the name= of instructions. Names that a loop repeats are paired in order where both have the
+/// same number of instructions; else every consumer waits for the last producer before it.
+PyObject* edge_by_name(PyObject* self, PyObject* args) {
+  const char *producer, *consumer;
+  if (!PyArg_ParseTuple(args, "ss", &producer, &consumer)) return nullptr;
+  Recording& r = *rec_of(self)->self;
+  auto find = [&](const char* label, std::vector<uint32_t>* out) {
+    const uint32_t id = r.builder.program().names.intern(label);
+    const Stream& stream = r.builder.program().cores[0];
+    for (uint32_t i = 0; i < stream.size(); ++i)
+      if (id != 0 && stream[i].label == id) out->push_back(i);
+    if (!out->empty()) return true;
+    raise_fault(Fault(FaultKind::kBadInput, "SCHED1", cat("with_schedule: no instruction of '", r.builder.program().name, "' has name='", label, "'.")));
+    return false;
+  };
+  std::vector<uint32_t> from, to;
+  if (!find(producer, &from) || !find(consumer, &to)) return nullptr;
+  for (size_t i = 0; i < to.size(); ++i) {
+    uint32_t before = from[0];
+    for (uint32_t p : from)
+      if (p < to[i]) before = p;
+    if (from.size() == to.size()) before = from[i];
+    if (!r.add_edge(before, to[i])) return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* edges(PyObject* self, PyObject*) {
+  PyObject* out = PyList_New(0);
+  for (const ExtraEdge& e : rec_of(self)->self->builder.program().edges) {
+    PyObject* item = Py_BuildValue("(II)", e.producer, e.consumer);
+    PyList_Append(out, item);
+    Py_XDECREF(item);
+  }
+  return out;
+}
+
+/// fail(kind, rule, message): raises a fault of the user's line that is being recorded.
+PyObject* fail(PyObject* self, PyObject* args) {
+  const char *kind, *rule, *message;
+  if (!PyArg_ParseTuple(args, "sss", &kind, &rule, &message)) return nullptr;
+  Fault fault(FaultKind::kBug, rule, message);
+  for (int k = 0; k <= static_cast<int>(FaultKind::kBug); ++k)
+    if (name(static_cast<FaultKind>(k)) == kind) fault.kind = static_cast<FaultKind>(k);
+  raise_here(*rec_of(self)->self, std::move(fault));
+  return nullptr;
+}
+
+/// compat(rule, message): something that only the official simulator accepts: one remark a line, a fault in strict mode.
+PyObject* compat(PyObject* self, PyObject* args) {
+  const char *rule, *message;
+  if (!PyArg_ParseTuple(args, "ss", &rule, &message)) return nullptr;
+  Recording& r = *rec_of(self)->self;
+  if (r.options.strict) {
+    raise_here(r, Fault(FaultKind::kRuleBroken, rule, message));
+    return nullptr;
+  }
+  r.mark_site();
+  r.builder.warn(rule, message);
+  if (!r.show_warnings()) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -327,7 +433,13 @@ PyObject* intern(PyObject* self, PyObject* text) {
 }
 
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->builder.size()); }
+PyObject* get_executed(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->progress.load(std::memory_order_relaxed)); }
+PyObject* get_path_length(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->path().values().size()); }
+PyObject* get_nki_version(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->builder.program().nki_version.c_str()); }
+PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->builder.program().name.c_str()); }
 PyObject* get_host_read(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->host_read); }
+PyObject* get_done(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->done); }
+PyObject* get_eager(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->eager); }
 PyObject* get_target(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->chip->name.c_str()); }
 PyObject* get_bytes(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->builder.program().cores[0].bytes()); }
 
@@ -355,18 +467,30 @@ PyMethodDef methods[] = {
     METHOD("parameter", add_parameter, METH_FASTCALL, "parameter(shape, dtype, name, address, writable, owner)"),
     METHOD("register", add_register, METH_VARARGS, "register(frozen=False)"),
     METHOD("flush", flush_method, METH_NOARGS, "Executes what is recorded so far."),
-    METHOD("finish", finish, METH_O, "finish(results): executes everything."),
+    METHOD("settle", settle, METH_NOARGS, "Executes what came before an error of the recording."),
+    METHOD("finish", finish, METH_VARARGS, "finish(results, execute=True): nothing more will be recorded."),
     METHOD("result", take_result, METH_O, "result(tensor): its bytes."),
     METHOD("written", written, METH_O, "written(tensor): something was stored into it."),
     METHOD("intern", intern, METH_O, "intern(text): its number among the program's names."),
     METHOD("replay", replay, METH_NOARGS, "Runs the recorded program again; gives the number of instructions."),
     METHOD("edge", add_edge, METH_VARARGS, "edge(producer, consumer): the second waits for the first."),
+    METHOD("edge_by_name", edge_by_name, METH_VARARGS, "edge_by_name(producer, consumer): the same by the name= of instructions."),
+    METHOD("edges", edges, METH_NOARGS, "(producer, consumer) of each edge."),
+    METHOD("fail", fail, METH_VARARGS, "fail(kind, rule, message): raises a fault of the line that is being recorded."),
+    METHOD("compat", compat, METH_VARARGS, "compat(rule, message): a remark, in strict mode a fault."),
     METHOD("warnings", warnings_list, METH_NOARGS, "(rule, message, file, line) of each remark."),
     METHOD("timing", recording_timing, METH_VARARGS | METH_KEYWORDS, "The predicted run: a Timing object."),
+    METHOD("release", recording_release, METH_NOARGS, "Gives up values and arguments; what timing() and text() need stays."),
     METHOD("text", recording_text, METH_NOARGS, "The program in its text form."),
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {{"size", get_size, nullptr, "Records so far.", nullptr},
+                        {"executed", get_executed, nullptr, "Records executed, about; may be read while another thread runs them.", nullptr},
+                        {"path_length", get_path_length, nullptr, "Values that only the run could know; 0 when nothing depends on data.", nullptr},
+                        {"nki_version", get_nki_version, nullptr, "Release of NKI whose rules hold.", nullptr},
+                        {"name", get_name, nullptr, "Name of the kernel.", nullptr},
                         {"host_read", get_host_read, nullptr, "True when Python looked at a value.", nullptr},
+                        {"done", get_done, nullptr, "True when nothing more can be executed.", nullptr},
+                        {"eager", get_eager, nullptr, "True when each instruction is executed at once.", nullptr},
                         {"target", get_target, nullptr, "Name of the chip.", nullptr},
                         {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -385,7 +509,9 @@ PyObject* handle_depends_on(PyObject* object, PyObject* producers) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(producers); ++i) {
     PyObject* item = PyTuple_GET_ITEM(producers, i);
     if (Py_TYPE(item) != handle_type) return PyErr_Format(PyExc_TypeError, "depends_on takes instructions, not %s", Py_TYPE(item)->tp_name);
-    self->recording->self->builder.program().edges.push_back({reinterpret_cast<HandleObject*>(item)->index, self->index});
+    auto* producer = reinterpret_cast<HandleObject*>(item);
+    if (producer->recording != self->recording) return PyErr_Format(PyExc_ValueError, "depends_on: an instruction of another kernel call");
+    if (!self->recording->self->add_edge(producer->index, self->index)) return nullptr;
   }
   Py_RETURN_NONE;
 }
@@ -418,7 +544,9 @@ Executor& Recording::running() {
 bool Recording::flush(bool final) {
   if (done) return true;
   if (builder.open_regions() > 0) {
-    PyErr_SetString(PyExc_TypeError, "a value cannot be read inside a recorded loop body: it exists only when the program runs");
+    PyErr_SetString(PyExc_TypeError,
+                    "a value cannot be read inside nl.dynamic_range, nl.fori_loop or nl.while_loop: their bodies are recorded once and run on the "
+                    "device. Use nl.device_print, or set STERNA_EAGER=1, which runs them step by step.");
     return false;
   }
   Executor& run = running();
@@ -427,11 +555,23 @@ bool Recording::flush(bool final) {
   Py_BEGIN_ALLOW_THREADS
   end = run.run(SIZE_MAX, final, &fault);
   Py_END_ALLOW_THREADS
+  if (end == Executor::State::kFault) done = true;
+  if (PyErr_Occurred()) return false;  // Ctrl-C, or an error of a print hook
   if (!show_warnings()) return false;
   if (end != Executor::State::kFault) return true;
-  done = true;
-  if (fault.rule == "INTERRUPT" && PyErr_Occurred()) return false;
-  raise_fault(fault);
+  raise_fault(fault, &builder.program());
+  return false;
+}
+
+bool Recording::add_edge(uint32_t producer, uint32_t consumer) {
+  if (producer < consumer && consumer < builder.size()) {
+    builder.program().edges.push_back({producer, consumer});
+    return true;
+  }
+  Fault fault(FaultKind::kBadInput, "SCHED2",
+              "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
+  if (consumer < builder.size()) fault.site = builder.program().cores[0][consumer].site;
+  raise_here(*this, std::move(fault));
   return false;
 }
 
@@ -446,11 +586,12 @@ void Recording::count_iteration() {
 
 bool Recording::show_warnings() {
   PyObject* hook = PyDict_GetItemString(state().hooks, "warn");
-  auto show = [&](const std::vector<Warning>& list, size_t* shown) {
-    for (; *shown < list.size(); ++*shown) {
+  auto show = [&](const std::vector<Warning>& list, size_t* next) {
+    for (; *next < list.size(); ++*next) {
       if (hook == nullptr) continue;
-      const Warning& w = list[*shown];
+      const Warning& w = list[*next];
       const Place at = builder.program().place(w.site);
+      if (!shown.insert(cat(w.rule, ' ', at.file, ':', at.line)).second) continue;
       PyObject* result = PyObject_CallFunction(hook, "sssi", w.rule.c_str(), w.message.c_str(), at.file.c_str(), at.line);
       if (result == nullptr) return false;
       Py_DECREF(result);

@@ -38,8 +38,7 @@ void tensor_dealloc(PyObject* object) {
 /// A view, or the Python exception of its fault.
 PyObject* finish(PyObject* like, Result<View>&& view) {
   if (!view) {
-    view.error().where = {};
-    raise_fault(view.error());
+    raise_here(*self_of(like)->recording->self, std::move(view.error()));
     return nullptr;
   }
   return new_tensor(self_of(like)->recording, *view);
@@ -291,12 +290,34 @@ PyObject* tensor_reshape(PyObject* o, PyObject* args, PyObject* kwargs) {
   std::vector<int64_t> shape;
   PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "shape") : nullptr;
   if (!(named ? to_ints(named, &shape) : shape_args(args, &shape))) return nullptr;
-  return finish(o, reshape_view(self_of(o)->view, shape));
+  Result<View> view = reshape_view(self_of(o)->view, shape);
+  PyObject* hook = PyDict_GetItemString(state().hooks, "move_reshape");
+  if (view || view.error().rule != "VIEW2" || hook == nullptr) return finish(o, std::move(view));
+  // A reshape over partitions moves data; the front end decides whether it does that.
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
+  for (size_t d = 0; tuple != nullptr && d < shape.size(); ++d) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
+  PyObject* moved = PyObject_CallFunction(hook, "OOs", o, tuple, view.error().message.c_str());
+  Py_XDECREF(tuple);
+  return moved;
 }
 PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
   std::vector<int64_t> shape;
   if (!shape_args(args, &shape)) return nullptr;
-  return finish(o, broadcast_to_view(self_of(o)->view, shape));
+  const View& v = self_of(o)->view;
+  Result<View> made = broadcast_to_view(v, shape);
+  Recording& r = *self_of(o)->recording->self;
+  if (made && v.on_chip() && made->dims[0].count != v.dims[0].count) {
+    // Documented views never repeat the partition; the official simulator does.
+    const std::string message = "Broadcasting over partitions is not documented: dimension 0 of an on-chip tensor is the partition.";
+    if (r.options.strict) {
+      raise_here(r, Fault(FaultKind::kRuleBroken, "COMPAT1", message));
+      return nullptr;
+    }
+    r.mark_site();
+    r.builder.warn("COMPAT1", message);
+    if (!r.show_warnings()) return nullptr;
+  }
+  return finish(o, std::move(made));
 }
 PyObject* tensor_permute(PyObject* o, PyObject* args) {
   std::vector<int64_t> dims;

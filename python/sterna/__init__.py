@@ -31,11 +31,15 @@ _core.set_hardware(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "
 _core.internal_prefix(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 
-def profile(target=None):
-    """A context in which every kernel call is timed: ``with sterna.profile() as p: ...``; see :mod:`sterna.profiler`."""
+def profile(target=None, values=True):
+    """A context in which every kernel call is timed: ``with sterna.profile() as p: ...``; see :mod:`sterna.profiler`.
+
+    values=False only records: kernels are timed, but not executed, and results and written arguments hold no values. For times of
+    kernels too large to wait for.
+    """
     from sterna.profiler import Profile
 
-    return Profile(target)
+    return Profile(target, values)
 
 
 def chip(name="trn2"):

@@ -6,33 +6,21 @@ import warnings
 
 import numpy as np
 
-from sterna import _core, profiler, settings
-from sterna.faults import SternaWarning
-
-_NUMPY_NAMES = {"bool": np.bool_}
-
-
-def numpy_dtype(name):
-    """The numpy dtype of a type name; the small floats come from ml_dtypes."""
-    found = _NUMPY_NAMES.get(name)
-    if found is None:
-        try:
-            found = np.dtype(name)
-        except TypeError:
-            import ml_dtypes
-
-            found = np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(np.float32)
-        _NUMPY_NAMES[name] = found
-    return found
+from sterna import _core, arrays, profiler, settings
+from sterna.arrays import numpy_dtype as numpy_dtype
+from sterna.faults import SternaWarning, WrongType
 
 
 class _Argument:
-    """An array of the caller that became a parameter."""
+    """An array of the caller that became a parameter.
 
-    __slots__ = ("copied", "memory", "original", "tensor")
+    original: the caller's object; array: its memory as numpy sees it; memory: what the core works on, `array` itself or a copy.
+    """
 
-    def __init__(self, original, memory, tensor, copied):
-        self.original, self.memory, self.tensor, self.copied = original, memory, tensor, copied
+    __slots__ = ("array", "memory", "original", "tensor")
+
+    def __init__(self, original, array, memory, tensor):
+        self.original, self.array, self.memory, self.tensor = original, array, memory, tensor
 
 
 class Call:
@@ -41,106 +29,78 @@ class Call:
     def __init__(self, recording):
         self.recording = recording
         self.arguments = []
-        self.by_place = {}
-        self.torch = None
+        self._by_place = {}
+        self._kind = arrays.NUMPY
 
     def argument(self, name, value):
         """`value` with every array in it replaced by a tensor."""
         if isinstance(value, np.ndarray):
-            return self._numpy(name, value)
+            return value.item() if value.ndim == 0 else self._add(name, value, value)
         if isinstance(value, (list, tuple)):
             items = [self.argument(f"{name}_{i}", v) for i, v in enumerate(value)]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         if isinstance(value, dict):
             return {k: self.argument(f"{name}_{k}", v) for k, v in value.items()}
-        module = type(value).__module__
-        if module.startswith("torch") and hasattr(value, "data_ptr"):
-            return self._torch(name, value)
-        if module.startswith("jax") and hasattr(value, "__array__"):
-            return self._add(name, value, np.asarray(value))
-        return value
-
-    def _numpy(self, name, array):
-        if array.ndim == 0:
-            return array.item()
-        return self._add(name, array, array)
-
-    def _torch(self, name, value):
-        import torch
-
-        self.torch = torch
-        plain = value.detach()
-        if plain.device.type != "cpu":
-            plain = plain.cpu()
-        return self._add(name, value, _torch_as_numpy(torch, plain))
+        kind = arrays.kind_of(value)
+        if kind is None:
+            return value
+        if kind is not arrays.NUMPY:
+            self._kind = kind
+        array = kind.to_numpy(value)
+        return array.item() if array.ndim == 0 else self._add(name, value, array)
 
     def _add(self, name, original, array):
-        # Lists, strides and byte orders that the core does not take are copied, and copied back if written.
+        interface = array.__array_interface__
+        place = (interface["data"][0], array.shape, array.strides, array.dtype)
+        known = self._by_place.get(place)
+        if known is not None:
+            return known
+        self._find_overlaps(name, array)
         memory = array
         if not array.flags.c_contiguous or not array.dtype.isnative:
-            memory = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False)
-        interface = memory.__array_interface__
-        address, read_only = interface["data"]
-        place = (address, memory.shape, memory.dtype)
-        known = self.by_place.get(place)
-        if known is not None and memory.size:
-            return known
-        tensor = self.recording.parameter(memory.shape, memory.dtype.name, name, address, not read_only, memory)
-        self._find_overlaps(name, address, memory.nbytes)
-        self.by_place[place] = tensor
-        self.arguments.append(_Argument(original, memory, tensor, memory is not array))
+            # Strides and byte orders that the core does not take are copied, and copied back if written.
+            memory = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+        address = memory.__array_interface__["data"][0]
+        try:
+            tensor = self.recording.parameter(memory.shape, memory.dtype.name, name, address, array.flags.writeable, memory)
+        except TypeError:
+            raise WrongType(
+                "wrong type", "ARG3", f"The argument '{name}' has the type {array.dtype}, which no NeuronCore has; convert it first."
+            ) from None
+        self._by_place[place] = tensor
+        self.arguments.append(_Argument(original, array, memory, tensor))
         return tensor
 
-    def _find_overlaps(self, name, address, size):
+    def _find_overlaps(self, name, array):
         for other in self.arguments:
-            start = other.memory.__array_interface__["data"][0]
-            if address < start + other.memory.nbytes and start < address + size:
+            if array.size and other.array.size and np.may_share_memory(array, other.array):
                 warnings.warn(
                     f"[ARG4] the arguments '{name}' and '{other.tensor.name}' share memory without being the same array",
                     SternaWarning,
-                    stacklevel=4,
+                    stacklevel=6,
                 )
 
     def copy_back(self):
         """Gives the caller's own arrays the values of copied parameters that were written."""
         for argument in self.arguments:
-            if not argument.copied or not self.recording.written(argument.tensor):
-                continue
-            if isinstance(argument.original, np.ndarray):
-                argument.original[...] = argument.memory
-            elif self.torch is not None and isinstance(argument.original, self.torch.Tensor):
-                argument.original.copy_(_numpy_as_torch(self.torch, argument.memory))
+            if argument.memory is not argument.original and self.recording.written(argument.tensor):
+                if argument.memory is not argument.array:
+                    argument.array[...] = argument.memory
+                arrays.give_back(argument.original, argument.array)
 
     def result(self, tensor):
         """The caller's own object for a parameter, a fresh array for anything else."""
         for argument in self.arguments:
             if argument.tensor.tensor_id == tensor.tensor_id:
-                return argument.original
+                same = argument.tensor.shape == tensor.shape
+                return argument.original if same else argument.original.reshape(tensor.shape)
         array = np.frombuffer(self.recording.result(tensor), dtype=numpy_dtype(str(tensor.dtype))).reshape(tensor.shape)
-        return _numpy_as_torch(self.torch, array) if self.torch is not None else array
-
-
-_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-
-
-def _torch_as_numpy(torch, tensor):
-    name = str(tensor.dtype).rsplit(".", 1)[-1]
-    bits = _TORCH_BITS.get(name)
-    if bits is None:
-        return tensor.numpy()
-    return tensor.view(getattr(torch, bits)).numpy().view(numpy_dtype(name))
-
-
-def _numpy_as_torch(torch, array):
-    name = array.dtype.name
-    bits = _TORCH_BITS.get(name)
-    if bits is None:
-        return torch.from_numpy(array)
-    return torch.from_numpy(array.view(bits)).view(getattr(torch, name))
+        return self._kind.from_numpy(array)
 
 
 def run(function, args, kwargs, bind_names, schedule=None):
     """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind."""
+    settings.check()
     recording = _core.Recording(
         settings.target(),
         name=getattr(function, "__name__", "kernel"),
@@ -151,28 +111,37 @@ def run(function, args, kwargs, bind_names, schedule=None):
         nki_version=settings.nki_version(),
     )
     call = Call(recording)
-    names = bind_names(args, kwargs)
     profile = profiler.active()
-    clock = profiler.Clock() if profile else None
+    clock = profiler.Clock(recording) if profile else None
     with recording:
-        tensors = [call.argument(name, value) for name, value in zip(names, args)]
-        named = {name: call.argument(name, value) for name, value in kwargs.items()}
-        returned = enter(function, tensors, named)
-        if schedule:
-            schedule(recording)
-        results = _results_of(returned)
-        if clock:
-            clock.recorded()
+        tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
+        named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
+        results = []
         try:
+            returned = _record(recording, function, tensors, named)
+            form = _flatten(returned, results)
+            if schedule:
+                schedule(recording)
+            if clock:
+                clock.recorded()
             recording.finish(results)
         finally:
             call.copy_back()
     if clock:
         clock.executed()
-    shaped = _shaped_like(returned, [call.result(tensor) for tensor in results])
+    shaped = form([call.result(tensor) for tensor in results])
     if profile:
-        profile.add(recording, function, call.arguments, clock)
+        profile.add(recording, function, args, kwargs, clock)
     return shaped
+
+
+def _record(recording, function, tensors, named):
+    try:
+        return enter(function, tensors, named)
+    except Exception:
+        # What stands before the fault has happened: it is executed, and a fault there comes first.
+        recording.settle()
+        raise
 
 
 def enter(function, args, kwargs):
@@ -183,27 +152,31 @@ def enter(function, args, kwargs):
 _core.set_hook("entry", enter.__code__)
 
 
-def _results_of(returned):
-    if returned is None:
-        return []
-    if isinstance(returned, (list, tuple)):
-        return list(returned)
-    return [returned]
+def _flatten(returned, results):
+    """Appends the tensors in `returned` to `results`; gives the function that puts their arrays in the same places.
 
-
-def _shaped_like(returned, results):
+    Lists come back as tuples, as from the official simulator.
+    """
     if returned is None:
-        return None
+        return lambda made: None
     if isinstance(returned, (list, tuple)):
-        return tuple(results)
-    return results[0]
+        forms = [_flatten(item, results) for item in returned]
+        plain = type(returned) if hasattr(returned, "_fields") else None
+        return lambda made: plain(*(f(made) for f in forms)) if plain else tuple(f(made) for f in forms)
+    if isinstance(returned, dict):
+        named = {key: _flatten(item, results) for key, item in returned.items()}
+        return lambda made: {key: f(made) for key, f in named.items()}
+    index = len(results)
+    results.append(returned)
+    return lambda made: made[index]
 
 
 def _show_warning(rule, message, file, line):
-    warnings.warn_explicit(f"[{rule}] {message}", SternaWarning, file or "<kernel>", line or 1, registry=_shown)
+    file = file or "<kernel>"
+    warnings.warn_explicit(f"[{rule}] {message}", SternaWarning, file, line or 1, registry=_shown.setdefault(file, {}))
 
 
-_shown = {}
+_shown = {}  # by file: what the warnings module remembers of it
 
 
 def _print(text):

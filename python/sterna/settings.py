@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the environment says. Read at each kernel call, so that tests can change it."""
 
+import functools
 import os
+import warnings
 
-from sterna.faults import BadInput
+from sterna import _core
+from sterna.faults import BadInput, SternaWarning
 
 #: set by ``sterna run --target`` and ``sterna.profile(target)``; goes before the environment
 forced_target = None
@@ -43,7 +46,25 @@ def threads():
 
 
 def nki_version():
+    """STERNA_NKI_VERSION: the release whose behaviour is wanted where releases differ."""
     return os.environ.get("STERNA_NKI_VERSION", "0.6")
+
+
+@functools.lru_cache(maxsize=None)
+def chip(name):
+    """What front ends need to know of a chip, as a dict."""
+    return _core.chip(name)
+
+
+def check():
+    """Looks at settings that other implementations have and Sterna has not."""
+    if os.environ.get("NKI_PRECISE_FP") == "0":
+        _warn_precise_fp()
+
+
+@functools.lru_cache(maxsize=None)
+def _warn_precise_fp():
+    warnings.warn("[ENV2] NKI_PRECISE_FP=0 is ignored: types are stored as they are named.", SternaWarning, stacklevel=5)
 
 
 def _flag(name):

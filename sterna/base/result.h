@@ -5,10 +5,10 @@
 
 #include <cassert>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 namespace sterna {
 
@@ -48,24 +48,29 @@ struct Fault {
   std::string text() const;
 };
 
-/// A value or a Fault. Check with `if (!result)`, then `error()`.
+/// A value or a Fault. Check with `if (!result)`, then `error()`. The value is default-constructed beside the fault, so that a
+/// function can fill `*result` in place and return it without a copy.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Fault fault) : state_(std::in_place_index<1>, std::move(fault)) {}
-  explicit operator bool() const { return state_.index() == 0; }
-  T& value() { return *std::get_if<0>(&state_); }
-  const T& value() const { return *std::get_if<0>(&state_); }
-  T& operator*() { return value(); }
-  const T& operator*() const { return value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  Fault& error() { return *std::get_if<1>(&state_); }
-  const Fault& error() const { return *std::get_if<1>(&state_); }
+  Result() = default;
+  Result(T value) : value_(std::move(value)) {}
+  Result(Fault fault) : fault_(new Fault(std::move(fault))) {}
+  explicit operator bool() const { return fault_ == nullptr; }
+  T& value() { return value_; }
+  const T& value() const { return value_; }
+  T& operator*() { return value_; }
+  const T& operator*() const { return value_; }
+  T* operator->() { return &value_; }
+  const T* operator->() const { return &value_; }
+  Fault& error() { return *fault_; }
+  const Fault& error() const { return *fault_; }
+  /// Turns a result that is being filled in place into a refusal.
+  void fail(Fault fault) { fault_ = std::make_unique<Fault>(std::move(fault)); }
 
  private:
-  std::variant<T, Fault> state_;
+  T value_{};
+  std::unique_ptr<Fault> fault_;
 };
 
 /// Success or a Fault. The success path is one pointer wide, since instructions return it.

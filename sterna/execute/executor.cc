@@ -72,6 +72,9 @@ Status Executor::run_range(size_t begin, size_t end) {
       if (region_depth_ == 0) release_dead(close);
       continue;
     }
+    // The stream is larger than the caches: fetch the record after next while this one runs.
+    if (i + 2 < end)
+      for (int line = 0; line < 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(&stream[i + 2]) + 64 * line);
     STERNA_TRY(step(i));
     ++i;
     if (region_depth_ > 0) continue;
@@ -81,12 +84,16 @@ Status Executor::run_range(size_t begin, size_t end) {
   return {};
 }
 
+Status Executor::look_for_interrupt() {
+  if (!options_.interrupted || !options_.interrupted()) return {};
+  return Fault(FaultKind::kBadInput, "INTERRUPT", "Interrupted.");
+}
+
 Status Executor::step(size_t index) {
   const RecordHeader& header = program_->cores[0][index];
   const TableRow& row = instruction_table()[header.opcode];
   machine_.begin_instruction(header.site);
-  if ((++executed_ & 63) == 0 && options_.interrupted && options_.interrupted())
-    return Fault(FaultKind::kBadInput, "INTERRUPT", "Interrupted.");
+  if ((++executed_ & 3) == 0) STERNA_TRY(look_for_interrupt());
   Status status;
   if (header.flags & RecordHeader::kHasDynamic) status = record_path(row, header.body());
   if (status) {
@@ -121,6 +128,7 @@ Status Executor::run_loop(size_t begin, size_t close) {
   path_.add(loop.step);
   for (int64_t i = low; i < high; i += loop.step) {
     machine_.set_reg(loop.reg.id, static_cast<int32_t>(i));
+    STERNA_TRY(look_for_interrupt());
     STERNA_TRY(run_range(begin + 1, close));
   }
   return {};
@@ -131,7 +139,7 @@ Status Executor::run_while(size_t begin, size_t close) {
   while (machine_.reg(loop.reg.id) != 0) {
     path_.add(1);
     STERNA_TRY(run_range(begin + 1, close));
-    if (options_.interrupted && options_.interrupted()) return Fault(FaultKind::kBadInput, "INTERRUPT", "Interrupted.");
+    STERNA_TRY(look_for_interrupt());
   }
   path_.add(0);
   return {};
@@ -184,11 +192,25 @@ std::string values_text(Machine& machine, const View& view) {
   std::string out;
   const Operand& o = *opened;
   const int64_t rows = std::min<int64_t>(o.rows, 8), cols = std::min<int64_t>(o.cols, 8);
-  std::vector<float> row(static_cast<size_t>(std::max<int64_t>(cols, 1)));
+  const std::vector<ElementState> states = machine.element_states_if_partial(view);
+  const bool whole = is_integer(view.dtype), is_signed = info(view.dtype).is_signed;
+  float values[8];
+  uint32_t bits[8];
   for (int64_t r = 0; r < rows; ++r) {
-    load_row(o, r, 0, cols, row.data());
+    if (whole)
+      load_bits(o, r, 0, cols, bits);
+    else
+      load_row(o, r, 0, cols, values);
     out += "\n  [";
-    for (int64_t c = 0; c < cols; ++c) out += cat(c ? ", " : "", row[static_cast<size_t>(c)]);
+    for (int64_t c = 0; c < cols; ++c) {
+      out += c ? ", " : "";
+      if (!states.empty() && states[static_cast<size_t>(r * o.cols + c)] == ElementState::kUndefined)
+        out += '?';  // never written
+      else if (!whole)
+        out += cat(values[c]);
+      else
+        out += is_signed ? cat(static_cast<int32_t>(bits[c])) : cat(bits[c]);
+    }
     out += o.cols > cols ? ", ...]" : "]";
   }
   if (o.rows > rows) out += "\n  ...";

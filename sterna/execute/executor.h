@@ -48,6 +48,7 @@ class Executor {
   Status run_loop(size_t begin, size_t region_end);
   Status run_while(size_t begin, size_t region_end);
   Status run_if(size_t begin, size_t region_end);
+  Status look_for_interrupt();
   Status record_path(const TableRow& row, const void* body);
   Status print(const void* body);
   void release_dead(size_t index);

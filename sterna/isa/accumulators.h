@@ -54,11 +54,9 @@ inline void begin_accumulation(Machine& m, ReduceCmd cmd, float identity, const 
 inline Status read_out_accumulators(Machine& m, const View& reduce_res, bool negate = false) {
   if (reduce_res.empty()) return {};
   STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
-  for (int64_t row = 0; row < res.rows; ++row) {
-    float value = m.vector_accumulator()[static_cast<size_t>(row)];
-    if (negate) value = alu(AluOp::kNegative, value, 0.0f);
-    store_row(res, row, 0, 1, &value);
-  }
+  std::array<float, 128> values = m.vector_accumulator();
+  if (negate) alu_block(AluOp::kNegative, {values.data(), 128}, {values.data(), 128}, {values.data(), 128}, 1, 128);
+  store_column(res, values.data());
   return {};
 }
 

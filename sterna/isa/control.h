@@ -9,12 +9,23 @@
 
 namespace sterna::control {
 
+/// REG2: an instruction has the register that it writes or asks.
+inline Status check_register(RegisterRef reg, std::string_view what) {
+  if (reg.id != UINT32_MAX) return {};
+  return Fault(FaultKind::kWrongType, "REG2", cat("'", what, "' must be a register."));
+}
+
 /// The tensor gets its storage here; its bytes become undefined.
 struct Alloc {
   static constexpr Info info{"alloc", 0x01, "a tensor gets its storage; its bytes become undefined", "nki.language.ndarray"};
   TensorRef tensor;
   static constexpr auto fields() { return std::tuple{option("tensor", &Alloc::tensor, "the tensor")}; }
-  Status check(const Rules&) { return {}; }
+  Status check(const Rules& r) {
+    if (tensor.id >= r.tensors->size()) return Fault(FaultKind::kWrongType, "ARG2", "'tensor' is missing.");
+    if ((*r.tensors)[tensor.id].role == TensorRole::kParameter)
+      return Fault(FaultKind::kRuleBroken, "TEN4", "A parameter has its storage from the caller and is not allocated.");
+    return {};
+  }
   Status execute(Machine& m) const { return m.allocate(tensor.id); }
   Work work(const Rules&) const { return {}; }
 };
@@ -28,7 +39,7 @@ struct RegisterMove {
     using I = RegisterMove;
     return std::tuple{option("dst", &I::dst, "register"), option("src", &I::src, "register, or none"), option("value", &I::value, "immediate when src is none")};
   }
-  Status check(const Rules&) { return {}; }
+  Status check(const Rules&) { return check_register(dst, "dst"); }
   Status execute(Machine& m) const {
     m.set_reg(dst.id, src.id == UINT32_MAX ? value : m.reg(src.id));
     return {};
@@ -45,6 +56,8 @@ struct RegisterLoad {
     return std::tuple{option("dst", &RegisterLoad::dst, "register"), in("src", &RegisterLoad::src, "tensor of one element, HBM or SBUF")};
   }
   Status check(const Rules&) {
+    STERNA_TRY(check_register(dst, "dst"));
+    if (src.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
     if (src.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; src ", shape_text(src), " has ", src.elements(), "."));
     return {};
   }
@@ -65,6 +78,8 @@ struct RegisterStore {
     return std::tuple{out("dst", &RegisterStore::dst, "tensor of one element, HBM or SBUF"), option("src", &RegisterStore::src, "register")};
   }
   Status check(const Rules&) {
+    STERNA_TRY(check_register(src, "src"));
+    if (dst.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'dst' is missing.");
     if (dst.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; dst ", shape_text(dst), " has ", dst.elements(), "."));
     return {};
   }
@@ -95,6 +110,7 @@ struct Loop {
                       option("high_reg", &I::high_reg, "register instead of high")};
   }
   Status check(const Rules&) {
+    STERNA_TRY(check_register(reg, "reg"));
     if (step <= 0) return Fault(FaultKind::kRuleBroken, "LOOP1", cat("The step of a loop is a positive number, not ", step, "."));
     return {};
   }
@@ -107,7 +123,7 @@ struct While {
   static constexpr Info info{"while", 0x06, "the region runs as long as reg is not zero", "nki.language.while_loop"};
   RegisterRef reg;
   static constexpr auto fields() { return std::tuple{option("reg", &While::reg, "condition register")}; }
-  Status check(const Rules&) { return {}; }
+  Status check(const Rules&) { return check_register(reg, "reg"); }
   Status execute(Machine&) const { return walked_by_executor(); }
   Work work(const Rules&) const { return {}; }
 };
@@ -117,7 +133,7 @@ struct If {
   static constexpr Info info{"if", 0x07, "the region runs if reg is not zero", "design, program regions"};
   RegisterRef reg;
   static constexpr auto fields() { return std::tuple{option("reg", &If::reg, "condition register")}; }
-  Status check(const Rules&) { return {}; }
+  Status check(const Rules&) { return check_register(reg, "reg"); }
   Status execute(Machine&) const { return walked_by_executor(); }
   Work work(const Rules&) const { return {}; }
 };
@@ -139,7 +155,10 @@ struct DevicePrint {
   static constexpr auto fields() {
     return std::tuple{in("src", &DevicePrint::src, "what to print"), option("prefix", &DevicePrint::prefix, "text before it")};
   }
-  Status check(const Rules&) { return {}; }
+  Status check(const Rules&) {
+    if (src.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
+    return {};
+  }
   Status execute(Machine&) const { return walked_by_executor(); }
   Work work(const Rules&) const { return {}; }
 };

@@ -2,12 +2,15 @@
 // Instructions of the GpSimd engine.
 #pragma once
 
+#include <bit>
+
 #include "sterna/base/text.h"
 #include "sterna/isa/accumulators.h"
 #include "sterna/isa/gpsimd_gather.h"
 #include "sterna/isa/rules.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/numerics/select.h"
 
 namespace sterna::gpsimd_engine {
 
@@ -120,10 +123,12 @@ struct AffineSelect {
     return check_pattern(pattern, dst);
   }
   template <class Compare>
-  static void compare(const std::vector<int32_t>& affine, int32_t base, std::vector<uint8_t>& mask, Compare holds) {
-    for (size_t i = 0; i < affine.size(); ++i) mask[i] = holds(base + affine[i]);
+  static void compare(const std::vector<int32_t>& affine, int32_t base, std::vector<uint32_t>& mask, Compare holds) {
+    const int32_t* from = affine.data();
+    uint32_t* to = mask.data();
+    for (size_t i = 0, n = affine.size(); i < n; ++i) to[i] = holds(base + from[i]);
   }
-  void fill_mask(const std::vector<int32_t>& affine, int32_t base, std::vector<uint8_t>& mask) const {
+  void fill_mask(const std::vector<int32_t>& affine, int32_t base, std::vector<uint32_t>& mask) const {
     switch (cmp_op) {
       case AluOp::kEqual: return compare(affine, base, mask, [](int32_t v) { return v == 0; });
       case AluOp::kNotEqual: return compare(affine, base, mask, [](int32_t v) { return v != 0; });
@@ -142,22 +147,21 @@ struct AffineSelect {
     const std::vector<int32_t> affine = pattern_row(pattern);
     const bool same = a.dtype == d.dtype;
     const auto other = static_cast<float>(on_false_value.value);
-    const uint32_t other_bits = value_bits(d.dtype, other);
+    const uint32_t other_bits = same ? value_bits(d.dtype, other) : std::bit_cast<uint32_t>(other);
     over_rows(m, d.rows, d.cols, [&](int64_t begin, int64_t end) {
-      std::vector<uint8_t> mask(affine.size());
-      std::vector<uint32_t> words(same ? affine.size() : 0);
-      std::vector<float> row(same ? 0 : affine.size());
+      std::vector<uint32_t> mask(affine.size()), words(affine.size());
+      auto* floats = reinterpret_cast<float*>(words.data());
       for (int64_t p = begin; p < end; ++p) {
         fill_mask(affine, static_cast<int32_t>(start + p * channel_multiplier), mask);
-        if (same) {
+        if (same)
           load_bits(a, p, 0, d.cols, words.data());
-          for (size_t i = 0; i < words.size(); ++i) words[i] = mask[i] ? words[i] : other_bits;
+        else
+          load_row(a, p, 0, d.cols, floats);
+        select_row(mask.data(), words.data(), &other_bits, 0, false, words.data(), d.cols);
+        if (same)
           store_bits(d, p, 0, d.cols, words.data());
-        } else {
-          load_row(a, p, 0, d.cols, row.data());
-          for (size_t i = 0; i < row.size(); ++i) row[i] = mask[i] ? row[i] : other;
-          store_row(d, p, 0, d.cols, row.data());
-        }
+        else
+          store_row(d, p, 0, d.cols, floats);
       }
     });
     return {};

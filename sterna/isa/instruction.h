@@ -125,6 +125,7 @@ struct Work {
   double stationary = 0;       ///< tensor engine: columns of the stationary operand
   double passes = 1;           ///< tensor engine: passes over the moving operand (fp32: by the chip file), as a type class below
   double per_index = 1;        ///< gathers: adjoining elements that one index fetches
+  double outputs = 0;          ///< topk: results per partition
   double element_bytes = 4;    ///< gathers: size of an element
   double descriptors = 0;      ///< DMA: runs of adjoining bytes
   double bytes = 0;            ///< DMA: bytes moved

@@ -62,7 +62,7 @@ struct Activation {
     s = kept_apart(d, s, a.rows, scale_buffer);
     const bool scaled = scale.is_view || (!scale.is_none && scale.value != 1.0);
     const bool biased = bias.is_view || (!bias.is_none && bias.value != 0.0);
-    RowSums sums(AluOp::kAdd, reduces() ? a.rows : 0);
+    RowSums sums(AluOp::kAdd, reduces() ? a.rows : 0, a.cols);
     map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
       ConstBlock from = x[0];
       if (scaled) {
@@ -81,7 +81,7 @@ struct Activation {
     if (reduces()) sums.finish_into(acc.data());
     if (reduce_res.empty()) return {};
     STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
-    for (int64_t row = 0; row < res.rows; ++row) store_row(res, row, 0, 1, &acc[static_cast<size_t>(row)]);
+    store_column(res, acc.data());
     return {};
   }
   Work work(const Rules& r) const {

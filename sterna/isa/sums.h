@@ -13,26 +13,32 @@ namespace sterna {
 /// Order: element i joins partial i mod 16 in ascending order, then the tree 8, 4, 2, 1 (alu.h).
 class RowSums {
  public:
-  /// rows 0: nothing will be added, and nothing is allocated.
-  RowSums(AluOp op, int64_t rows) : op_(op), rows_(rows) {
-    if (rows > 0) partials_.assign(static_cast<size_t>(rows) * 16, reduction_identity(op));
+  /// `rows` rows (at most 128, the lanes of an engine) of `cols` elements. rows 0: nothing will be added.
+  RowSums(AluOp op, int64_t rows, int64_t cols) : op_(op), rows_(rows), whole_rows_(cols <= kPiece) {
+    if (rows > 0 && !whole_rows_) partials_.assign(static_cast<size_t>(rows) * kReductionPartials, reduction_identity(op));
   }
   /// Pieces of one row must come in ascending order; different rows may come from different threads.
   void add(ConstBlock block, const Piece& p) {
-    reduce_block_state(op_, block, p.rows, p.cols, p.col, partials_.data() + p.row * 16);
+    if (whole_rows_)
+      reduce_block(op_, block, results_ + p.row, 1, p.rows, p.cols);
+    else
+      reduce_block_state(op_, block, p.rows, p.cols, p.col, partials_.data() + p.row * kReductionPartials);
   }
-  /// The reduction of each row into out[row].
-  void finish(float* out) const { reduce_finish(op_, partials_.data(), out, 1, rows_); }
+  /// The reduction of each row.
+  const float* finish() {
+    if (!whole_rows_) reduce_finish(op_, partials_.data(), results_, 1, rows_);
+    return results_;
+  }
   /// accumulator[row] = accumulator[row] op reduction of the row.
-  void finish_into(float* accumulator) const {
-    std::vector<float> result(static_cast<size_t>(rows_));
-    finish(result.data());
-    for (int64_t r = 0; r < rows_; ++r) accumulator[r] = alu(op_, accumulator[r], result[static_cast<size_t>(r)]);
+  void finish_into(float* accumulator) {
+    alu_block(op_, {accumulator, rows_}, {finish(), rows_}, {accumulator, rows_}, 1, rows_);
   }
 
  private:
   AluOp op_;
   int64_t rows_;
+  bool whole_rows_;  // no row is cut into pieces
+  float results_[128];
   std::vector<float> partials_;
 };
 

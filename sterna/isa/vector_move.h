@@ -9,6 +9,7 @@
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
 #include "sterna/numerics/convert.h"
+#include "sterna/numerics/select.h"
 
 namespace sterna::vector_engine {
 
@@ -141,7 +142,7 @@ struct TensorCopyPredicated {
       take_snapshots(m, snapshots, d, s, p);
     else if (snapshots[0].take(d, p))
       warn_aliased(m);
-    std::vector<ElementState> states(static_cast<size_t>(d.rows * d.cols), ElementState::kKeep);
+    std::vector<ElementState> states(m.has_element_states(dst) ? static_cast<size_t>(d.rows * d.cols) : 0, ElementState::kKeep);
     std::vector<uint32_t> keep(static_cast<size_t>(d.cols)), value(keep.size()), where(keep.size());
     if (!src.is_view) std::fill(value.begin(), value.end(), value_bits(dst.dtype, src.value));
     std::vector<float> converted(src.is_view && s.dtype != d.dtype ? keep.size() : 0);
@@ -153,15 +154,13 @@ struct TensorCopyPredicated {
         load_row(s, row, 0, d.cols, converted.data());
         for (size_t i = 0; i < value.size(); ++i) value[i] = from_float_bits(dst.dtype, converted[i]);
       }
-      ElementState* state = states.data() + row * d.cols;
-      for (size_t i = 0; i < keep.size(); ++i) {
-        if ((where[i] != 0) == reverse_pred) continue;
-        keep[i] = value[i];
-        state[i] = ElementState::kDefined;
-      }
+      select_row(where.data(), value.data(), keep.data(), 1, reverse_pred, keep.data(), d.cols);
       store_bits(d, row, 0, d.cols, keep.data());
+      if (states.empty()) continue;
+      for (size_t i = 0; i < keep.size(); ++i)
+        if ((where[i] != 0) != reverse_pred) states[static_cast<size_t>(row * d.cols) + i] = ElementState::kDefined;
     }
-    m.mark_elements(dst, states);
+    if (!states.empty()) m.mark_elements(dst, states);
     return {};
   }
   Work work(const Rules& r) const {
@@ -225,16 +224,17 @@ struct NcStreamShuffle {
     Snapshot snapshot;
     if (s.storage->defined == d.storage->defined) snapshot.copy(s);
     std::vector<uint32_t> row_bits(static_cast<size_t>(d.cols));
-    std::vector<ElementState> states(static_cast<size_t>(d.rows * d.cols), ElementState::kKeep);
+    const bool simple = from.empty() && !m.has_element_states(dst);  // everything was defined and stays so
+    std::vector<ElementState> states(simple ? 0 : static_cast<size_t>(d.rows * d.cols), ElementState::kKeep);
     for (int64_t row = 0; row < d.rows; ++row) {
       const int64_t at = source(row);
       if (at < 0) continue;
       load_bits(s, at, 0, d.cols, row_bits.data());
       store_bits(d, row, 0, d.cols, row_bits.data());
-      for (int64_t c = 0; c < d.cols; ++c)
+      for (int64_t c = 0; c < d.cols && !simple; ++c)
         states[static_cast<size_t>(row * d.cols + c)] = from.empty() ? ElementState::kDefined : from[static_cast<size_t>(at * d.cols + c)];
     }
-    m.mark_elements(dst, states);
+    if (!simple) m.mark_elements(dst, states);
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &src}); }

@@ -10,6 +10,7 @@
 #include "sterna/isa/sums.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/numerics/select.h"
 
 namespace sterna::vector_engine {
 
@@ -81,11 +82,12 @@ struct TensorReduce {
   }
   /// One result for each row.
   void reduce_rows(Machine& m, const Operand& d, const Operand& a) const {
-    RowSums sums(op, a.rows);
+    RowSums sums(op, a.rows, a.cols);
     visit_rows<1>(m, {a}, [&](const ConstBlock (&x)[1], const Piece& p) { sums.add(x[0], p); });
     float results[128];
-    sums.finish(results);
-    for (int64_t row = 0; row < d.rows; ++row) finish_row(d, row, 0, results + row, 1);
+    std::copy_n(sums.finish(), d.rows, results);
+    adjust(results, d.rows);
+    store_column(d, results);
   }
   /// Several results for each row: runs of `depth` elements.
   void reduce_groups(Machine& m, const Operand& d, const Operand& a) const {
@@ -101,7 +103,8 @@ struct TensorReduce {
           } else {
             reduce_long(a, row, g * n, n, results);
           }
-          finish_row(d, row, g, results, groups);
+          adjust(results, groups);
+          store_row(d, row, g, groups, results);
         }
     });
   }
@@ -114,12 +117,11 @@ struct TensorReduce {
     }
     reduce_finish(op, partials, result, 1, 1);
   }
-  void finish_row(const Operand& d, int64_t row, int64_t col, float* results, int64_t n) const {
-    for (int64_t i = 0; i < n; ++i) {
-      if (op == AluOp::kAverage) results[i] = alu(AluOp::kDivide, results[i], static_cast<float>(depth()));
-      if (negate) results[i] = alu(AluOp::kMultiply, results[i], -1.0f);
-    }
-    store_row(d, row, col, n, results);
+  /// What happens to a result after the reduction.
+  void adjust(float* results, int64_t n) const {
+    const float count = static_cast<float>(depth()), minus = -1.0f;
+    if (op == AluOp::kAverage) alu_block_scalar(AluOp::kDivide, {results, n}, &count, 0, false, {results, n}, 1, n);
+    if (negate) alu_block_scalar(AluOp::kMultiply, {results, n}, &minus, 0, false, {results, n}, 1, n);
   }
   void reduce_bits(const Operand& d, const Operand& a) const {
     const int64_t n = depth();
@@ -193,7 +195,7 @@ struct TensorScalarReduce {
     take_snapshots(m, snapshots, d, a);
     s = kept_apart(d, s, a.rows, buffer);
     const bool reduces = accumulates(reduce_cmd);
-    RowSums sums(reduce_op, reduces ? a.rows : 0);
+    RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
     map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
       apply_scalar(op0, x[0], s, reverse0, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
@@ -321,6 +323,12 @@ struct TensorTensorScan {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &data0, &data1}); }
 };
 
+/// out = where is not zero ? yes : no, along one row; `where` holds converted integers or results of comparisons, hence no -0.
+inline void choose(const float* where, const float* yes, float no, bool invert, float* out, int64_t n) {
+  static constexpr auto words = [](const float* x) { return reinterpret_cast<const uint32_t*>(x); };
+  select_row(words(where), words(yes), words(&no), 0, invert, reinterpret_cast<uint32_t*>(out), n);
+}
+
 /// dst = on_true where predicate is not zero, else on_false; its maximum over the free axes joins the accumulators.
 ///
 /// Shapes  dst, predicate, on_true: [P, N]; on_false: immediate or (P, 1); reduce_res: (P, 1)
@@ -371,14 +379,10 @@ struct SelectReduce {
     other = kept_apart(d, other, a.rows, buffer);
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
-    RowSums sums(reduce_op, reduces ? a.rows : 0);
+    RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
     map_rows<2>(m, d, {c, a}, [&](const ConstBlock (&x)[2], Block o, const Piece& p) {
-      for (int64_t i = 0; i < p.rows; ++i) {
-        const float *where = x[0].data + i * x[0].pitch, *yes = x[1].data + i * x[1].pitch;
-        const float no = other.data[(p.row + i) * other.pitch];
-        float* to = o.data + i * o.pitch;
-        for (int64_t k = 0; k < p.cols; ++k) to[k] = (where[k] != 0.0f) != reverse_pred ? yes[k] : no;
-      }
+      for (int64_t i = 0; i < p.rows; ++i)
+        choose(x[0].data + i * x[0].pitch, x[1].data + i * x[1].pitch, other.data[(p.row + i) * other.pitch], reverse_pred, o.data + i * o.pitch, p.cols);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
     if (reduces) sums.finish_into(m.vector_accumulator().data());
@@ -454,7 +458,7 @@ struct RangeSelect {
     b1 = kept_apart(d, b1, a.rows, buffer1);
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
-    RowSums sums(reduce_op, reduces ? a.rows : 0);
+    RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
     map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
       select(x[0], b0, b1, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
@@ -467,11 +471,8 @@ struct RangeSelect {
     for (int64_t k = 0; k < p.cols; ++k) index[k] = static_cast<float>(range_start + p.col + k);
     alu_block_scalar(comp_op0, {index, 0}, b0.data + p.row * b0.pitch, b0.pitch, false, {in0, p.cols}, p.rows, p.cols);
     alu_block_scalar(comp_op1, {index, 0}, b1.data + p.row * b1.pitch, b1.pitch, false, {in1, p.cols}, p.rows, p.cols);
-    for (int64_t i = 0; i < p.rows; ++i) {
-      const float *from = x.data + i * x.pitch, *w0 = in0 + i * p.cols, *w1 = in1 + i * p.cols;
-      float* to = o.data + i * o.pitch;
-      for (int64_t k = 0; k < p.cols; ++k) to[k] = w0[k] * w1[k] != 0.0f ? from[k] : on_false_value;
-    }
+    alu_block(AluOp::kMultiply, {in0, p.cols}, {in1, p.cols}, {in0, p.cols}, p.rows, p.cols);  // both hold
+    for (int64_t i = 0; i < p.rows; ++i) choose(in0 + i * p.cols, x.data + i * x.pitch, on_false_value, false, o.data + i * o.pitch, p.cols);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kVector, {&dst, &on_true_tile});

@@ -106,6 +106,14 @@ Status Machine::place(Storage& s, const TensorInfo& info) {
   return {};
 }
 
+namespace {
+/// Rows a power of two apart would meet in the same few cache sets, so the pitch is an odd number of cache lines.
+int64_t padded_pitch(int64_t row_bytes) {
+  const int64_t lines = (row_bytes + 63) / 64;
+  return lines <= 1 ? row_bytes : (lines | 1) * 64;
+}
+}  // namespace
+
 Status Machine::allocate(uint32_t tensor) {
   const TensorInfo& info = this->tensor(tensor);
   Storage& s = storage(tensor);
@@ -115,7 +123,8 @@ Status Machine::allocate(uint32_t tensor) {
   s.written = false;
   if (info.has_address && info.on_chip()) return place(s, info);
   s.row0 = s.byte0 = 0;
-  s.pitch = info.on_chip() ? info.free_bytes() : 0;
+  s.pitch = info.on_chip() ? padded_pitch(info.free_bytes()) : 0;
+  if (info.on_chip()) s.bytes = s.pitch * info.partitions();
   int64_t rows, row_bytes;
   defined_shape(info, rows, row_bytes);
   s.row_bytes = row_bytes;
@@ -201,7 +210,7 @@ Result<int64_t> Machine::read_index(const DynamicOffset& dynamic, int64_t row) {
   if (dynamic.source == DynamicOffset::Source::kRegister) return static_cast<int64_t>(reg(dynamic.reg));
   // Element `row` of the flattened (P, n) index tensor, row-major.
   const int64_t cols = dynamic.index.cols();
-  STERNA_ASSIGN(Operand index, read(dynamic.index, "offset"));
+  STERNA_ASSIGN(Operand index, read_certain(dynamic.index, "offset"));
   return index_at(index, cols > 0 ? row / cols : 0, cols > 0 ? row % cols : 0);
 }
 
@@ -210,7 +219,7 @@ Status Machine::read_indices(const DynamicOffset& dynamic, IndexOrder order, std
     std::fill(out.begin(), out.end(), int64_t{reg(dynamic.reg)});
     return {};
   }
-  STERNA_ASSIGN(Operand index, read(dynamic.index, "offset"));
+  STERNA_ASSIGN(Operand index, read_certain(dynamic.index, "offset"));
   if (static_cast<int64_t>(out.size()) > index.rows * index.cols)
     return Fault(FaultKind::kOutOfBounds, "DYN3",
                  cat("An offset tensor ", shape_text(dynamic.index), " has ", index.rows * index.cols, " indices, ", out.size(),
@@ -223,12 +232,12 @@ Status Machine::read_indices(const DynamicOffset& dynamic, IndexOrder order, std
   return {};
 }
 
-Result<Operand> Machine::resolve(const View& view, const char* what) {
+Status Machine::resolve(const View& view, const char* what, Operand* operand) {
   if (view.empty()) return Fault(FaultKind::kBug, "", cat(what, ": empty operand"));
   if (!has_storage(view.tensor)) return not_allocated(describe(view));
   Storage& s = *storages_[view.tensor];
   const int64_t size = size_of(view.dtype);
-  Operand o;
+  Operand& o = *operand;  // filled in place: an operand is too large to copy for each access
   o.storage = &s;
   o.dtype = view.dtype;
   o.rows = view.rows();
@@ -247,7 +256,7 @@ Result<Operand> Machine::resolve(const View& view, const char* what) {
     }
   }
   o.unit = o.nfree == 0 ? o.cols <= 1 : (o.nfree == 1 && o.free[0].stride == size);
-  if (view.kind == ViewKind::kStrided) return o;
+  if (view.kind == ViewKind::kStrided) return {};
 
   const DynamicOffset& dyn = dynamic(view.dynamic);
   if (view.kind == ViewKind::kDynamic) {
@@ -262,16 +271,28 @@ Result<Operand> Machine::resolve(const View& view, const char* what) {
     if (!in_bounds(moved, tensor(view.tensor)))
       return Fault(FaultKind::kOutOfBounds, "DYN2",
                    cat(what, ": with the dynamic offset ", index, " the view leaves the ", describe(view), "."));
-    return o;
+    return {};
   }
   if (row_offsets_used_ >= 3) return Fault(FaultKind::kBug, "", "too many indirect operands");
   auto& offsets = row_offsets_[row_offsets_used_++];
   offsets.resize(static_cast<size_t>(o.rows));
   STERNA_TRY(read_indices(dyn, IndexOrder::kRows, offsets));
-  // Out of bounds: the instruction decides (error or skip).
-  for (int64_t& index : offsets) index = index < 0 || index >= dyn.limit ? -1 : index * dyn.multiplier * size;
+  View row = view;
+  row.dims[0] = {0, 1};
+  const ByteRange range = byte_range(row);
+  const int64_t step = dyn.multiplier * size;
+  for (int64_t& index : offsets) {
+    // Out of bounds: the instruction decides (error or skip).
+    if (index < 0 || index >= dyn.limit) {
+      index = -1;
+      continue;
+    }
+    if (range.begin + index * step < 0 || range.end + index * step > tensor(view.tensor).bytes())
+      return Fault(FaultKind::kOutOfBounds, "DYN2", cat(what, ": with the index ", index, " the view leaves the ", describe(view), "."));
+    index *= step;
+  }
   o.row_offsets = offsets.data();
-  return o;
+  return {};
 }
 
 int64_t Machine::shifted_offset(const View& view) const {
@@ -373,7 +394,7 @@ void Machine::for_each_box(const View& view, const F& f) const {
   }
 }
 
-Status Machine::undefined_read(const View& view, const char* what) {
+Status Machine::undefined_read(const View& view, const char* what, UninitPolicy policy) {
   Storage& s = *storages_[view.tensor];
   int64_t row = -1, byte = -1;
   for_each_box(view, [&](const Defined::Box& box) {
@@ -398,8 +419,8 @@ Status Machine::undefined_read(const View& view, const char* what) {
   const std::string message =
       cat("'", what, "' reads ", describe(view), " at ", where,
           ", which was never written. Write it first (memset, dma_copy, ...), or set STERNA_UNINIT=warn to go on with a fill value.");
-  if (options_.uninit == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
-  if (options_.uninit == UninitPolicy::kWarn) warn("UNINIT1", message);
+  if (policy == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
+  if (policy == UninitPolicy::kWarn) warn("UNINIT1", message);
   // The fill value is the official simulator's: NaN for floats, 4 for integers.
   std::byte pattern[4] = {};
   if (is_float(view.dtype) && !is_packed(view.dtype))
@@ -431,28 +452,43 @@ bool Machine::byte_defined(const View& view, int64_t row, int64_t byte) {
   return s.defined->test_byte(s.row0 + row, s.byte0 + byte);
 }
 
-Result<Operand> Machine::read(const View& view, const char* what) {
-  STERNA_ASSIGN(Operand o, resolve(view, what));
-  if (!is_defined(view)) STERNA_TRY(undefined_read(view, what));
-  return o;
+Result<Operand> Machine::read_with(const View& view, const char* what, UninitPolicy policy) {
+  Result<Operand> result;
+  Status status = resolve(view, what, &*result);
+  if (status && !is_defined(view)) status = undefined_read(view, what, policy);
+  if (!status) result.fail(std::move(status.error()));
+  return result;
 }
 
-Result<Operand> Machine::read_any(const View& view, const char* what) { return resolve(view, what); }
+Result<Operand> Machine::read(const View& view, const char* what) { return read_with(view, what, options_.uninit); }
+
+Result<Operand> Machine::read_certain(const View& view, const char* what) { return read_with(view, what, UninitPolicy::kError); }
+
+Result<Operand> Machine::read_any(const View& view, const char* what) {
+  Result<Operand> result;
+  if (Status status = resolve(view, what, &*result); !status) result.fail(std::move(status.error()));
+  return result;
+}
 
 Result<Operand> Machine::open(const View& view, const char* what) {
-  STERNA_ASSIGN(Operand o, resolve(view, what));
-  if (!o.storage->writable)
-    return Fault(FaultKind::kBadInput, "ARG1",
-                 cat("'", what, "' writes ", describe(view), ", a read-only argument. Pass a writable array (for example a copy)."));
-  o.storage->written = true;
-  o.storage->version = ++version_;
-  return o;
+  Result<Operand> result;
+  Status status = resolve(view, what, &*result);
+  if (status && !result->storage->writable)
+    status = Fault(FaultKind::kBadInput, "ARG1",
+                   cat("'", what, "' writes ", describe(view), ", a read-only argument. Pass a writable array (for example a copy)."));
+  if (status) {
+    result->storage->written = true;
+    result->storage->version = ++version_;
+  } else {
+    result.fail(std::move(status.error()));
+  }
+  return result;
 }
 
 Result<Operand> Machine::write(const View& view, const char* what) {
-  STERNA_ASSIGN(Operand o, open(view, what));
-  mark_defined(view);
-  return o;
+  Result<Operand> result = open(view, what);
+  if (result) mark_defined(view);
+  return result;
 }
 
 void Machine::mark_defined(const View& view) {
@@ -578,15 +614,19 @@ std::vector<ElementState> Machine::element_states_if_partial(const View& view) {
   return is_defined(view) ? std::vector<ElementState>{} : element_states(view);
 }
 
+bool Machine::has_element_states(const View& view) {
+  const Storage& s = *storages_[view.tensor];
+  return !is_defined(view) || (s.by_matmul != nullptr && !s.by_matmul->none());
+}
+
 void Machine::mark_elements(const View& view, const std::vector<ElementState>& states) {
   bool all = true, none_undefined = true;
   for (ElementState s : states) {
     all = all && s == ElementState::kDefined;
     none_undefined = none_undefined && s != ElementState::kUndefined;
   }
-  Storage& s = *storages_[view.tensor];
   if (all) return mark_defined(view);
-  if (none_undefined && is_defined(view) && (s.by_matmul == nullptr || s.by_matmul->none())) return;
+  if (none_undefined && !has_element_states(view)) return;
   set_element_states(view, states);
 }
 

@@ -35,7 +35,7 @@ struct Warning {
 struct Storage {
   std::byte* data = nullptr;    ///< partition 0 (on chip) or first element (HBM)
   int64_t pitch = 0;            ///< bytes from one partition to the next; 0 in HBM
-  int64_t bytes = 0;            ///< of the tensor
+  int64_t bytes = 0;            ///< of memory that it takes
   Defined own_defined, own_by_matmul;
   Defined* defined = nullptr;   ///< own_defined, or that of the memory a placed tensor shares
   Defined* by_matmul = nullptr; ///< PSUM: bytes written by a matmul since allocation
@@ -66,10 +66,14 @@ struct Operand {
   ptrdiff_t row_pitch = 0;                    ///< bytes; 0 repeats a row
   const int64_t* row_offsets = nullptr;       ///< indirect: byte offset of each row instead of row_pitch; -1 = skip
   int nfree = 0;                              ///< free dims, outermost first, merged where they continue one another
-  struct Free { int64_t stride, count; } free[kMaxDims] = {};  ///< strides in bytes
+  struct Free { int64_t stride, count; } free[kMaxDims - 1];  ///< strides in bytes; nfree of them are set
+  // Made for every access, so the free dims are not cleared.
+  Operand() {}
   bool unit = false;                          ///< one run of `cols` adjoining elements
 
   bool direct() const { return unit && dtype == DType::kFloat32 && row_offsets == nullptr; }
+  /// The rows lie one behind the other, so that several are one run.
+  bool rows_adjoin() const { return unit && row_offsets == nullptr && row_pitch == cols * size_of(dtype); }
   std::byte* row(int64_t r) const { return base + (row_offsets ? row_offsets[r] : r * row_pitch); }
 };
 
@@ -121,6 +125,8 @@ class Machine {
   void set_element_states(const View& view, const std::vector<ElementState>& states);
   /// The same, but quick where every element is set or everything is defined anyway.
   void mark_elements(const View& view, const std::vector<ElementState>& states);
+  /// True when single elements of the view matter: not all are defined, or some may be a matmul's.
+  bool has_element_states(const View& view);
   /// element_states, or nothing when all are defined.
   std::vector<ElementState> element_states_if_partial(const View& view);
   bool byte_defined(const View& view, int64_t row, int64_t col);
@@ -154,8 +160,11 @@ class Machine {
   void set_names(const std::vector<std::string>* names) { names_ = names; }
 
  private:
-  Result<Operand> resolve(const View& view, const char* what);
-  Status undefined_read(const View& view, const char* what);
+  Status resolve(const View& view, const char* what, Operand* operand);
+  Status undefined_read(const View& view, const char* what, UninitPolicy policy);
+  /// For what becomes an address or a register: undefined bytes are always a fault (design, section 4).
+  Result<Operand> read_certain(const View& view, const char* what);
+  Result<Operand> read_with(const View& view, const char* what, UninitPolicy policy);
   template <class F>
   void for_each_box(const View& view, const F& f) const;
   /// f(element, row, byte): where each element is under `defined`; row -1 for rows of an indirect view that are out of bounds.

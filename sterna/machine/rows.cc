@@ -185,12 +185,14 @@ void copy_bits_rows(const Operand& dst, const Operand& src, int64_t begin, int64
   }
 }
 
-/// Rows of adjoining bytes between different memories: what most copies are. Small ones with 64-byte steps that the compiler
+/// Rows of adjoining bytes that do not overlap: what most copies are. Small ones with 64-byte steps that the compiler
 /// expands in place, since a call for each short row would cost more than its bytes.
 bool copy_plain_rows(const Operand& dst, const Operand& src) {
   if (!dst.unit || !src.unit || dst.rows != src.rows || dst.row_offsets != nullptr || src.row_offsets != nullptr ||
-      dst.storage->defined == src.storage->defined || dst.rows * dst.cols >= kThreadWorth)
+      dst.rows * dst.cols >= kThreadWorth)
     return false;
+  if (same_place(dst, src)) return true;
+  if (overlaps_shifted(dst, src)) return false;
   const int64_t bytes = dst.cols * size_of(dst.dtype);
   std::byte* to = dst.base;
   const std::byte* from = src.base;

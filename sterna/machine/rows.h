@@ -9,6 +9,7 @@
 
 #include "sterna/machine/machine.h"
 #include "sterna/numerics/alu.h"
+#include "sterna/numerics/convert.h"
 
 namespace sterna {
 
@@ -16,6 +17,13 @@ namespace sterna {
 void load_row(const Operand& operand, int64_t r, int64_t col, int64_t n, float* out);
 /// The same the other way.
 void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in);
+/// values[r] into the one element of each row.
+inline void store_column(const Operand& operand, const float* values) {
+  if (operand.direct())
+    for (int64_t r = 0; r < operand.rows; ++r) *reinterpret_cast<float*>(operand.base + r * operand.row_pitch) = values[r];
+  else
+    for (int64_t r = 0; r < operand.rows; ++r) store_row(operand, r, 0, 1, values + r);
+}
 /// The same for raw bits, zero-extended to 32 (sign-extended for signed integers).
 void load_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, uint32_t* out);
 void store_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, const uint32_t* in);
@@ -97,6 +105,10 @@ inline ConstBlock load_piece(const Operand& o, int64_t r, int64_t nr, int64_t c,
     load_row(o, r, c, nc, scratch);
     return {scratch, 0};
   }
+  if (o.rows_adjoin() && nc == o.cols) {
+    decode_row(o.dtype, o.row(r), size_of(o.dtype), scratch, nr * nc);
+    return {scratch, static_cast<ptrdiff_t>(nc)};
+  }
   for (int64_t i = 0; i < nr; ++i) load_row(o, r + i, c, nc, scratch + i * nc);
   return {scratch, static_cast<ptrdiff_t>(nc)};
 }
@@ -120,7 +132,10 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
         Block out = in_place ? Block{reinterpret_cast<float*>(dst.base + r * dst.row_pitch) + c, dst.row_pitch / 4}
                              : Block{piece_scratch(0), static_cast<ptrdiff_t>(nc)};
         body(blocks, out, Piece{r, nr, c, nc});
-        if (!in_place)
+        if (in_place) continue;
+        if (dst.rows_adjoin() && nc == dst.cols)
+          encode_row(dst.dtype, out.data, dst.row(r), size_of(dst.dtype), nr * nc);
+        else
           for (int64_t i = 0; i < nr; ++i) store_row(dst, r + i, c, nc, out.data + i * nc);
       }
     }

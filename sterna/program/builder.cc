@@ -4,6 +4,7 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/program/check_program.h"
 
 namespace sterna {
 
@@ -76,7 +77,11 @@ Status Builder::check_views(const TableRow& row, const void* body) {
   for_each_view(row, body, [&](const View& v, Role) {
     if (!status) return;
     const TensorInfo& t = program_.tensors[v.tensor];
-    if (v.kind == ViewKind::kStrided && !in_bounds(v, t)) {
+    if (v.kind != ViewKind::kStrided) {
+      status = check_view(program_, v);
+      return;
+    }
+    if (!in_bounds(v, t)) {
       std::vector<int64_t> shape(t.shape, t.shape + t.ndim);
       status = Fault(FaultKind::kOutOfBounds, "IDX4",
                      cat(row.info.mnemonic, ": a view ", shape_text(v), " reaches outside tensor '", program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));

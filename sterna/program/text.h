@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form of a Program, for people and for files (`.sterna`). print_program and parse_program are exact inverses:
-// print(parse(print(p))) == print(p). One statement stands on each line; `#` starts a comment.
+// print(parse(print(p))) == print(p). One statement stands on each line; `#` starts a comment. A line
+// that begins with `----` ends the program: sections of values may follow (program/text_values.h).
 //
 //   sterna program 1                                   the version comes first
 //   name rms_norm
 //   target trn2                                        the chip; before all that follows
-//   nki 0.6
+//   nki "0.6"
 //   registers 1                                        $0
 //   site 1 "kernel.py":12 in rms_norm                  `site 2 "kernel.py":40 in helper from 1` has a caller
 //   param %x hbm float32 [128, 512] read_only

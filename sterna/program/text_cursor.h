@@ -24,6 +24,8 @@ class Cursor {
   bool take_adjoining(char c);
   /// Skips the word if it comes next.
   bool take_word(std::string_view word);
+  /// The line begins with "----": what follows in the file is not the program.
+  bool begins_section() const { return line_.substr(0, 4) == "----"; }
   Status expect(char c);
   /// An identifier; empty if none comes next.
   std::string_view word();

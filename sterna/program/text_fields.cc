@@ -60,8 +60,8 @@ Result<View> FieldReader::view(Cursor& c, int nesting) {
     STERNA_TRY(pattern_of(c, &out));
   int64_t elements = 1;
   for (int d = 0; d < out.ndim; ++d) {
+    if (out.dims[d].count > kMostElements / elements) return before.fault("TEXT4", cat("A view has at most ", kMostElements, " elements."));
     elements *= std::max(out.dims[d].count, 1);
-    if (elements > kMostElements) return before.fault("TEXT4", cat("A view has at most ", kMostElements, " elements."));
   }
   if (out.on_chip() && out.ndim < 2) return before.fault("TEXT4", "A view of SBUF or PSUM has two dimensions or more, the partition first.");
   if (c.take_adjoining('+')) STERNA_TRY(dynamic(c, &out, nesting));
@@ -150,10 +150,21 @@ Status FieldReader::dynamic(Cursor& c, View* view, int nesting) {
   STERNA_TRY(c.expect('*'));
   STERNA_ASSIGN(out.multiplier, c.integer(INT32_MIN, INT32_MAX, "The factor"));
   STERNA_TRY(c.expect('<'));
-  STERNA_ASSIGN(out.limit, c.integer(INT32_MIN, INT32_MAX, "The limit"));
+  STERNA_ASSIGN(out.limit, c.integer(0, INT32_MAX, "The limit"));
   STERNA_TRY(c.expect(')'));
-  view->dynamic = builder_.add_dynamic(out);
+  view->dynamic = row_of(out);
   return {};
+}
+
+/// Operands of one instruction that move alike share a row, as an instruction that reads and writes one place compares them.
+uint32_t FieldReader::row_of(const DynamicOffset& d) {
+  const auto& rows = builder_.program().dynamics;
+  for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i) {
+    const DynamicOffset& o = rows[i - 1];
+    if (o.source == d.source && o.reg == d.reg && o.index == d.index && o.multiplier == d.multiplier && o.limit == d.limit)
+      return static_cast<uint32_t>(i - 1);
+  }
+  return builder_.add_dynamic(d);
 }
 
 Result<uint32_t> FieldReader::reg(Cursor& c) {
@@ -210,8 +221,8 @@ Status FieldReader::pattern(Cursor& c, Pattern* out) {
     STERNA_TRY(c.expect(','));
     STERNA_ASSIGN(const int64_t count, c.integer(0, INT32_MAX, "A count"));
     STERNA_TRY(c.expect(']'));
+    if (count > kMostElements / elements) return c.fault("TEXT4", cat("A pattern covers at most ", kMostElements, " elements."));
     elements *= std::max<int64_t>(count, 1);
-    if (elements > kMostElements) return c.fault("TEXT4", cat("A pattern covers at most ", kMostElements, " elements."));
     out->steps[out->n++] = {static_cast<int32_t>(step), static_cast<int32_t>(count)};
   }
   return {};

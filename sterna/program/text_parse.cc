@@ -33,6 +33,10 @@ class Parser {
       const size_t end = std::min(text.find('\n'), text.size());
       Cursor line(text.substr(0, end), ++number, file_);
       text.remove_prefix(std::min(end + 1, text.size()));
+      if (line.begins_section()) {
+        --number;
+        break;
+      }
       if (!line.at_end()) STERNA_TRY(statement(line));
     }
     Cursor last("", number, file_);
@@ -61,9 +65,10 @@ class Parser {
   Status version(Cursor& c) {
     if (!c.take_word("sterna") || !c.take_word("program"))
       return c.fault("TEXT2", "This is not a program: the first line must be 'sterna program 1'.");
+    Cursor before = c;
     STERNA_ASSIGN(const int64_t version, c.integer(0, INT32_MAX, "The version"));
     if (version != kProgramVersion)
-      return c.fault("TEXT2", cat("This is version ", version, " of the text form; this Sterna reads version ", kProgramVersion,
+      return before.fault("TEXT2", cat("This is version ", version, " of the text form; this Sterna reads version ", kProgramVersion,
                                   version > kProgramVersion ? ". Use a newer Sterna." : ". Print the program again with the Sterna that wrote it."));
     if (!c.at_end()) return c.fault("TEXT1", "The line should end here.");
     versioned_ = true;
@@ -204,8 +209,8 @@ class Parser {
       if (info->ndim == kMaxDims) return c.fault("TEXT4", cat("A tensor has at most ", kMaxDims, " dimensions."));
       STERNA_ASSIGN(const int64_t n, c.integer(0, INT32_MAX, "The size of a dimension"));
       info->shape[info->ndim++] = n;
+      if (n > kMostBytes / bytes) return c.fault("TEXT4", cat("A tensor takes at most ", kMostBytes, " bytes."));
       bytes *= std::max<int64_t>(n, 1);
-      if (bytes > kMostBytes) return c.fault("TEXT4", cat("A tensor takes at most ", kMostBytes, " bytes."));
     }
     return {};
   }

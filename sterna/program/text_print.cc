@@ -36,12 +36,19 @@ bool items_of(const View& view, const TensorInfo& tensor, const View& whole, uns
     if (dim.stride <= 0 || dim.stride % stride != 0) return false;
     items[d].kind = IndexItem::Kind::kSlice;
     items[d].step = dim.stride / stride;
-    items[d].stop = dim.count == 0 ? items[d].start : items[d].start + items[d].step * (dim.count - 1) + 1;
-    if (items[d].stop > tensor.shape[d]) return false;
+    if (dim.count > 0 && items[d].start + items[d].step * (dim.count - 1) >= tensor.shape[d]) return false;
+    items[d].stop = std::min(items[d].start + items[d].step * dim.count, tensor.shape[d]);
   }
   const Result<View> made = index_view(whole, {items, tensor.ndim});
   return made && *made == view;
 }
+
+/// The name of an enumerator, or "?" for a value outside.
+template <class E>
+std::string_view name_or_mark(E value, int count) {
+  return static_cast<int>(value) < count ? name(value) : std::string_view("?");
+}
+std::string_view dtype_name(DType t) { return name_or_mark(t, kDTypeCount); }
 
 class Printer {
  public:
@@ -87,7 +94,7 @@ class Printer {
     for (size_t i = 0; i < stream.size(); ++i) {
       const RecordHeader& header = stream[i];
       const TableRow& row = instruction_table()[header.opcode];
-      if (header.opcode == control::Alloc::info.opcode) {
+      if (header.opcode == control::Alloc::info.opcode) {  // the smallest struct, so its words cannot be short
         const uint32_t id = static_cast<const control::Alloc*>(header.body())->tensor.id;
         if (id == declared_ && id < program_.tensors.size()) {
           declare(id, cat(site_text(header)));
@@ -96,6 +103,10 @@ class Printer {
         }
       }
       if (header.opcode == control::End::info.opcode && depth_ > 0) --depth_;
+      if (row.info.mnemonic.empty() || header.words < (sizeof(RecordHeader) + row.bytes + 7) / 8) {
+        line("?");
+        continue;
+      }
       line(cat(row.info.mnemonic, fields(row, header.body()), label_text(header), site_text(header)));
       if (opens_region(header.opcode)) ++depth_;
     }
@@ -122,8 +133,8 @@ class Printer {
   }
   void declare(uint32_t id, std::string_view place) {
     const TensorInfo& t = program_.tensors[id];
-    std::string text = cat(t.role == TensorRole::kParameter ? "param " : "tensor ", tensor(id), ' ', name(t.memory), ' ', name(t.dtype), ' ',
-                           shape_text(std::vector<int64_t>(t.shape, t.shape + t.ndim)));
+    std::string text = cat(t.role == TensorRole::kParameter ? "param " : "tensor ", tensor(id), ' ', name(t.memory), ' ', dtype_name(t.dtype), ' ',
+                           shape_text(std::vector<int64_t>(t.shape, t.shape + std::min<int>(t.ndim, kMaxDims))));
     if (t.has_address) text += cat(" at (", t.address_partition, ", ", t.address_byte, ')');
     if (t.shared) text += " shared";
     if (t.read_only) text += " read_only";
@@ -159,9 +170,9 @@ class Printer {
         const Scalar& s = *static_cast<const Scalar*>(at);
         return s.is_view ? view(s.view, 0) : s.is_none ? "none" : text::number(s.value);
       }
-      case FieldType::kAluOp: return std::string(name(*static_cast<const AluOp*>(at)));
-      case FieldType::kFunction: return std::string(name(*static_cast<const Function*>(at)));
-      case FieldType::kDType: return std::string(name(*static_cast<const DType*>(at)));
+      case FieldType::kAluOp: return std::string(name_or_mark(*static_cast<const AluOp*>(at), kAluOpCount));
+      case FieldType::kFunction: return std::string(name_or_mark(*static_cast<const Function*>(at), kFunctionCount));
+      case FieldType::kDType: return std::string(dtype_name(*static_cast<const DType*>(at)));
       case FieldType::kInt: return std::to_string(*static_cast<const int32_t*>(at));
       case FieldType::kFloat: return text::number(*static_cast<const float*>(at));
       case FieldType::kPattern: return pattern(*static_cast<const Pattern*>(at));
@@ -192,6 +203,7 @@ class Printer {
 
   std::string place(const View& v) {
     const TensorInfo& t = program_.tensors[v.tensor];
+    if (t.ndim > kMaxDims || v.ndim > kMaxDims) return "?";
     View plain = v;
     plain.kind = ViewKind::kStrided;
     plain.dynamic = 0;
@@ -220,7 +232,7 @@ class Printer {
   static std::string general(const View& v, const TensorInfo& t) {
     std::string out;
     const auto add = [&](const std::string& part) { out += cat(out.empty() ? "{" : ", ", part); };
-    if (v.dtype != t.dtype) add(std::string(name(v.dtype)));
+    if (v.dtype != t.dtype) add(std::string(dtype_name(v.dtype)));
     if (v.partition != 0) add(cat("partition ", v.partition));
     if (v.offset != 0) add(cat("offset ", v.offset));
     for (int d = 0; d < std::min<int>(v.ndim, kMaxDims); ++d) add(cat('[', v.dims[d].stride, ", ", v.dims[d].count, ']'));

@@ -46,7 +46,7 @@ constexpr std::string_view name(Cause cause) { return kCauseNames[static_cast<si
 inline constexpr uint32_t kNoInstruction = UINT32_MAX;
 
 /// One instruction as run; loops repeat a record. Times are picoseconds since the kernel's first instruction could start. A
-/// transfer starts with its first byte and ends with its last.
+/// transfer starts with the first byte of the DMA engine that finishes last, and ends with its last byte.
 struct InstructionTime {
   int64_t start = 0, end = 0;
   uint32_t record = 0;                          ///< index into the program's stream
@@ -82,8 +82,8 @@ struct Timing {
   std::array<int64_t, kQueues> counts = {};   ///< instructions
   int64_t hbm_ps = 0;                         ///< time that the HBM traffic takes at full bandwidth
 
-  /// Time on the critical path by what it was spent on: the queues, then latency.
-  std::array<int64_t, kQueues + 1> critical_ps = {};
+  /// Time on the critical path by what it was spent on: each queue, then transfers held up by HBM, then latencies.
+  std::array<int64_t, kQueues + 2> critical_ps = {};
   std::vector<uint32_t> critical;  ///< the path itself, from the first instruction to the last
   std::string bound;               ///< "tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm" or "latency"
   std::vector<LineTime> lines;     ///< source lines, most time on the critical path first

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 
 from sterna import _core
-from sterna.session import numpy_dtype
+from sterna.arrays import numpy_dtype
 
 
 class DType(str):
@@ -15,25 +15,32 @@ class DType(str):
 
     @property
     def itemsize(self):
-        return _SIZES.get(str(self)) or numpy_dtype(str(self)).itemsize
+        return numpy_dtype(str(self)).itemsize
 
     @property
     def name(self):
         return str(self)
 
+    def __eq__(self, other):
+        if isinstance(other, str):
+            return str.__eq__(self, other)
+        try:
+            return np.dtype(other) == numpy_dtype(str(self)) if other is not None else False
+        except TypeError:
+            return False
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = str.__hash__
+
     def __repr__(self):
-        return f"nl.{str(self)}"
+        return f"nl.{str.__str__(self)}"
 
     def __call__(self, value=0):
         return numpy_dtype(str(self)).type(value)
 
 
-_SIZES = {
-    "tfloat32": 4,
-    "float8_e4m3fn_x4": 4,
-    "float8_e5m2_x4": 4,
-    "float4_e2m1fn_x4": 2,
-}
 _NAMES = (
     "float32 tfloat32 bfloat16 float16 float8_e4m3 float8_e4m3fn float8_e5m2 float8_e3m4 float8_e8m0fnu float4_e2m1fn "
     "float8_e4m3fn_x4 float8_e5m2_x4 float4_e2m1fn_x4 bool int8 int16 int32 uint8 uint16 uint32"

@@ -42,7 +42,7 @@ class Kernel:
     def with_schedule(self, pairs):
         """Adds edges: pairs of (consumer, producer or [producers]), by the `name=` of instructions."""
         made = Kernel._with(self)
-        made._schedule = self._schedule + list(pairs)
+        made._schedule = self._schedule + [(consumer, producers) for consumer, producers in pairs]
         return made
 
     @staticmethod

@@ -5,6 +5,7 @@ import builtins
 import contextlib
 
 from nki._declare import instruction
+from nki._remarks import fail
 from sterna import _core
 
 range = builtins.range
@@ -32,6 +33,9 @@ def _register_move(dst, src=None, value=None):
 
 
 def _open_loop(start, stop, step):
+    for bound in (start, stop):
+        if not isinstance(bound, (int, _core.Register)):
+            raise TypeError(f"a bound of a loop is a whole number or a register, not {type(bound).__name__}")
     register = _core.current().register(True)
     low, low_reg = (None, start) if isinstance(start, _core.Register) else (start, None)
     high, high_reg = (None, stop) if isinstance(stop, _core.Register) else (stop, None)
@@ -39,18 +43,31 @@ def _open_loop(start, stop, step):
     return register
 
 
+def _step_by_step(start, stop, step):
+    """The same loop with STERNA_EAGER=1, one turn after the other, so that every value can be looked at."""
+    if step <= 0:
+        fail("LOOP1", f"The step of a loop is a positive number, not {step}.", "rule broken")
+    for index in builtins.range(int(start), int(stop), step):
+        register = _core.current().register(True)
+        _register_move(register, None, index)
+        yield register
+
+
 def dynamic_range(start, stop=None, step=1):
     """A loop that runs on the device: its body is recorded once. Bounds are whole numbers or registers."""
     if stop is None:
         start, stop = 0, start
+    if _core.current().eager:
+        yield from _step_by_step(start, stop, step)
+        return
     yield _open_loop(start, stop, step)
     _end()
 
 
 def fori_loop(lower, upper, body_fun, step=1):
     """Runs body_fun(index register) for lower <= index < upper, on the device."""
-    body_fun(_open_loop(lower, upper, step))
-    _end()
+    for index in dynamic_range(lower, upper, step):
+        body_fun(index)
 
 
 def while_loop(init, body_fun):
@@ -60,11 +77,21 @@ def while_loop(init, body_fun):
         _register_move(condition, init)
     else:
         _register_move(condition, None, init)
+    if _core.current().eager:
+        while condition:
+            _turn(condition, body_fun)
+        return
     _while(condition)
-    after = body_fun(condition)
-    if after is not None and after is not condition:
-        _register_move(condition, after)
+    _turn(condition, body_fun)
     _end()
+
+
+def _turn(condition, body_fun):
+    after = body_fun(condition)
+    if isinstance(after, _core.Register) and after is not condition:
+        _register_move(condition, after)
+    elif isinstance(after, int):
+        _register_move(condition, None, after)
 
 
 def program_id(axis=0):

@@ -2,12 +2,11 @@
 """Memories and tensors."""
 
 import enum
-import numbers
 
 from nki import _dtypes
-from nki._unavailable import not_implemented
-from sterna import _core
-from sterna.faults import BadInput
+from nki._remarks import fail
+from nki._unavailable import later
+from sterna import _core, settings
 
 
 class MemoryRegion(enum.Enum):
@@ -27,13 +26,11 @@ sbuf, psum, shared_hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shar
 for _region in (hbm, sbuf, psum):
     _core.register_buffer(_region, _region.value)
 
-_CORE_MEMORY = {hbm: 0, sbuf: 1, psum: 2, shared_hbm: 0}
-
 Tensor = _core.Tensor
 
 
 def is_hbm(buffer):
-    return buffer in (hbm, shared_hbm)
+    return buffer is hbm or buffer is shared_hbm
 
 
 def is_sbuf(buffer):
@@ -45,7 +42,7 @@ def is_psum(buffer):
 
 
 def is_on_chip(buffer):
-    return buffer in (sbuf, psum)
+    return buffer is sbuf or buffer is psum
 
 
 class _TensorMeta(type):
@@ -68,10 +65,15 @@ class ndarray(metaclass=_TensorMeta):
 
 
 def allocate(shape, dtype, buffer=sbuf, name="", address=None):
-    memory = _CORE_MEMORY.get(buffer)
-    if memory is None:
-        raise BadInput("wrong type", "BUF2", f"buffer={buffer!r}: use nl.sbuf, nl.psum, nl.hbm or nl.shared_hbm (not a string).")
-    if isinstance(shape, numbers.Integral):
+    if buffer is sbuf:
+        memory = 1
+    elif buffer is psum:
+        memory = 2
+    elif buffer is shared_hbm or buffer is hbm:
+        memory = 0
+    else:
+        fail("BUF2", f"buffer={buffer!r}: use nl.sbuf, nl.psum, nl.hbm or nl.shared_hbm (not a string).", "wrong type")
+    if not isinstance(shape, (tuple, list)):
         shape = (shape,)
     return _core.current().tensor(shape, dtype, memory, name or None, buffer is shared_hbm, address)
 
@@ -131,10 +133,7 @@ class _TileSize:
     """Sizes of the target's tiles, in elements unless the name says bytes."""
 
     def _chip(self):
-        from sterna import settings
-
-        target = _core.current().target if _core.is_recording() else settings.target()
-        return _core.chip(target)
+        return settings.chip(_core.current().target if _core.is_recording() else settings.target())
 
     pmax = property(lambda self: self._chip()["partitions"])
     psum_fmax = psum_bank_fmax = property(lambda self: self._chip()["psum_bank_bytes"] // 4)
@@ -156,7 +155,7 @@ def shared_constant(value, dtype=None):
     """A constant array in HBM; a numpy array or the path of a .npy file."""
     import numpy as np
 
-    array = np.ascontiguousarray(np.load(value) if isinstance(value, str) else value)
+    array = np.array(np.load(value) if isinstance(value, str) else value, order="C")
     if dtype is not None:
         array = array.astype(_dtypes.numpy_dtype(str(dtype)))
     address, _ = array.__array_interface__["data"]
@@ -175,5 +174,4 @@ def shared_identity_matrix(n, dtype=_dtypes.ALL["uint8"], dst=None):
     return made
 
 
-def rand(shape, dtype=_dtypes.ALL["float32"]):
-    raise not_implemented("nl.rand", "the random generators come with the next release.")
+rand = later("nl.rand", "the random generators come with the next release.")

@@ -5,90 +5,90 @@ A call makes a new SBUF tile of the first tile's type (or `dtype=`). Scalars bec
 the free axes; other numpy-style broadcasting is what the official simulator accepts and real kernels use.
 """
 
+import nki
 import numpy as np
 
 from nki import _memory
+from nki._remarks import compat
 from sterna import _core
 
 OPERATORS = {}
 
-
-def _isa():
-    from nki import isa
-
-    return isa
+Tensor = _core.Tensor
 
 
-def _is_tile(value):
-    return isinstance(value, _core.Tensor)
-
-
-def _in_sbuf(tile):
-    """HBM operands are loaded first."""
+def in_sbuf(tile):
+    """HBM operands are loaded first, which the official simulator accepts and the documents do not mention."""
     if not _memory.is_hbm(tile.buffer):
         return tile
-    from nki._tiles import load
-
-    return load(tile)
-
-
-def _result(shape, dtype, like):
-    return _memory.allocate(shape, dtype if dtype is not None else like.dtype)
+    compat("COMPAT3", "An operand is in HBM and is loaded into SBUF first; the documents ask for nl.load.")
+    return nki.language.load(tile)
 
 
-def _fit(tile, shape):
-    return tile if tile.shape == shape else _expand(tile, len(shape)).broadcast_to(shape)
-
-
-def _expand(tile, ndim):
-    while len(tile.shape) < ndim:
+def fit(tile, shape):
+    """`tile` seen with the shape of the result; what numpy would broadcast."""
+    have = tile.shape
+    if have == shape:
+        return tile
+    if not (have[0] == shape[0] and _size(have[1:]) == 1):
+        compat("COMPAT1", f"A tile {list(have)} is broadcast to {list(shape)}; only (P, 1) repeats along the free axes by the documents.")
+    while len(tile.shape) < len(shape):
         tile = tile.expand_dim(1)
-    return tile
+    return tile.broadcast_to(shape)
+
+
+def _size(counts):
+    total = 1
+    for count in counts:
+        total *= count
+    return total
 
 
 def binary(op, x, y, dtype=None):
     """One instruction for x op y: tensor_scalar when one side is a number, else tensor_tensor."""
-    isa = _isa()
-    if not _is_tile(x) and not _is_tile(y):
-        raise TypeError(f"nl.{op.__name__}() needs at least one tile")
-    if not _is_tile(y):
-        x = _in_sbuf(x)
-        out = _result(x.shape, dtype, x)
-        isa.tensor_scalar(out, x, op, y)
+    if not isinstance(y, Tensor):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"nl.{op.__name__}() needs at least one tile")
+        x = in_sbuf(x)
+        out = _memory.allocate(x.shape, dtype or x.dtype)
+        nki.isa.tensor_scalar(out, x, op, y)
         return out
-    if not _is_tile(x):
-        y = _in_sbuf(y)
-        out = _result(y.shape, dtype, y)
-        isa.tensor_scalar(out, y, op, x, True)
+    if not isinstance(x, Tensor):
+        y = in_sbuf(y)
+        out = _memory.allocate(y.shape, dtype or y.dtype)
+        nki.isa.tensor_scalar(out, y, op, x, True)
         return out
-    x, y = _in_sbuf(x), _in_sbuf(y)
-    shape = x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape)
-    out = _result(shape, dtype, x)
+    x, y = in_sbuf(x), in_sbuf(y)
+    shape = x.shape
+    if shape != y.shape:
+        shape = np.broadcast_shapes(shape, y.shape)
+        x, y = fit(x, shape), fit(y, shape)
+    out = _memory.allocate(shape, dtype or x.dtype)
     if x.buffer is _memory.psum and y.buffer is _memory.psum:
         y = _copy(y)
-    isa.tensor_tensor(out, _fit(x, shape), _fit(y, shape), op)
+    nki.isa.tensor_tensor(out, x, y, op)
     return out
 
 
 def _copy(tile):
     made = _memory.allocate(tile.shape, tile.dtype)
-    _isa().tensor_copy(made, tile)
+    nki.isa.tensor_copy(made, tile)
     return made
 
 
 def unary(op, x, dtype=None):
     """One activation."""
-    x = _in_sbuf(x)
-    out = _result(x.shape, dtype, x)
-    _isa().activation(out, op, x)
+    x = in_sbuf(x)
+    out = _memory.allocate(x.shape, dtype or x.dtype)
+    nki.isa.activation(out, op, x)
     return out
 
 
 def unary_alu(op, x, dtype=None):
     """One unary operator of the vector engine."""
-    x = _in_sbuf(x)
-    out = _result(x.shape, dtype, x)
-    _isa().tensor_scalar(out, x, op, None)
+    x = in_sbuf(x)
+    out = _memory.allocate(x.shape, dtype or x.dtype)
+    nki.isa.tensor_scalar(out, x, op, None)
     return out
 
 
@@ -101,21 +101,21 @@ def _define(name, alu, function, body, doc):
 
 
 def _binary(name, alu=None):
-    def operator(x, y, dtype=None, **options):
+    def operator(x, y, dtype=None):
         return binary(operator, x, y, dtype)
 
     _define(name, alu or name, None, operator, f"x {name} y, element by element.")
 
 
 def _unary(name, function, alu=None):
-    def operator(x, dtype=None, **options):
+    def operator(x, dtype=None):
         return unary(operator, x, dtype)
 
     _define(name, alu, function, operator, f"{name} of each element.")
 
 
 def _unary_alu(name, alu):
-    def operator(x, dtype=None, **options):
+    def operator(x, dtype=None):
         return unary_alu(operator, x, dtype)
 
     _define(name, alu, None, operator, f"{name} of each element.")
@@ -138,12 +138,22 @@ def _constant(name, alu, function=None):
     _core.register_op(made, alu, function)
 
 
+def _binary_undocumented(name):
+    def operator(x, y, dtype=None):
+        compat("COMPAT5", f"nl.{name} works in the official simulator; the documents say that no engine has it.")
+        return binary(operator, x, y, dtype)
+
+    _define(name, name, None, operator, f"x {name} y, element by element.")
+
+
 for _name in (
-    "add subtract multiply divide maximum minimum power mod fmod abs_max abs_min equal not_equal greater greater_equal less "
+    "add subtract multiply maximum minimum power abs_max abs_min equal not_equal greater greater_equal less "
     "less_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift"
 ).split():
     _binary(_name)
 _binary("arithmetic_right_shift", "arith_shift_right")
+for _name in "divide mod fmod".split():
+    _binary_undocumented(_name)
 
 for _name in (
     "sigmoid gelu gelu_dx gelu_apprx_tanh gelu_apprx_sigmoid gelu_apprx_sigmoid_dx silu silu_dx tanh softplus mish erf erf_dx exp log "
@@ -159,7 +169,7 @@ _constant("bypass", "bypass")
 _constant("prelu", None, "prelu")
 
 
-def sin(x, dtype=None, **options):
+def sin(x, dtype=None):
     """sine of each element, with range reduction (as an `op=` of an instruction there is none: see the instruction)."""
     return unary(_sin_full, x, dtype)
 
@@ -170,7 +180,7 @@ _core.register_op(sin, None, "sin")
 OPERATORS["sin"] = sin
 
 
-def negative(x, dtype=None, **options):
+def negative(x, dtype=None):
     """-x of each element."""
     return binary(OPERATORS["multiply"], x, -1.0, dtype)
 
@@ -179,7 +189,7 @@ _core.register_op(negative, "negative", None)
 OPERATORS["negative"] = negative
 
 
-def invert(x, dtype=None, **options):
+def invert(x, dtype=None):
     """Every bit of each element flipped."""
     return unary_alu(invert, x, dtype)
 
@@ -188,7 +198,7 @@ _core.register_op(invert, "invert", None)
 OPERATORS["invert"] = OPERATORS["bitwise_not"] = bitwise_not = invert
 
 
-def logical_not(x, dtype=None, **options):
+def logical_not(x, dtype=None):
     """1 where an element is zero, else 0."""
     return binary(OPERATORS["equal"], x, 0.0, dtype)
 

@@ -4,50 +4,52 @@
 import builtins
 import math
 
+import nki
+import numpy as np
+
 from nki import _memory
 from nki import _operators as ops
+from nki._dtypes import ALL as _DTYPES
+from nki._remarks import compat, fail
 from nki._unavailable import later
 from sterna import _core
-from sterna.faults import BadInput
 
-
-def _isa():
-    from nki import isa
-
-    return isa
+_FLOAT32 = _DTYPES["float32"]
 
 
 def _tile_shape(shape):
     """A tile has a partition and a free dimension: a vector becomes one column."""
-    return tuple(shape) if len(shape) > 1 else (shape[0], 1)
+    return shape if len(shape) > 1 else (*shape, 1)
 
 
-def load(src, *, dtype=None, mask=None):
+def load(src, *, dtype=None):
     """An SBUF tile with the values of `src` in HBM."""
-    _no_mask(mask)
-    made = _memory.allocate(_tile_shape(src.shape), dtype if dtype is not None else src.dtype)
-    _isa().dma_copy(dst=made, src=src)
+    made = _memory.allocate(_tile_shape(src.shape), dtype or src.dtype)
+    nki.isa.dma_copy(made, src)
     return made
 
 
-def store(dst, value, *, mask=None):
+def store(dst, value):
     """Stores a tile (or a number) into HBM."""
-    _no_mask(mask)
     if not isinstance(value, _core.Tensor):
         tile = _memory.allocate(_tile_shape(dst.shape), dst.dtype)
-        _isa().memset(tile, value)
+        nki.isa.memset(tile, value)
         value = tile
     elif value.buffer is _memory.psum:
         value = copy(value)
-    _isa().dma_copy(dst=dst, src=value)
+    nki.isa.dma_copy(dst, value)
 
 
-def load_transpose2d(src, *, dtype=None, mask=None):
-    """An SBUF tile with the transpose of a 2-D `src` in HBM."""
-    _no_mask(mask)
+def load_transpose2d(src, *, dtype=None):
+    """An SBUF tile with the transpose of `src` in HBM: rows become columns, the other axes of a row are flattened."""
+    if src.ndim < 2:
+        fail("LT1", f"load_transpose2d takes a source with rows and columns, not {list(src.shape)}.")
+    if src.ndim > 2:
+        compat("COMPAT6", f"load_transpose2d of {list(src.shape)}: the source is documented as 2-D; its last axes are flattened.")
+        src = src.flatten_dims(1, src.ndim - 1)
     rows, cols = src.shape
     made = _memory.allocate((cols, rows), src.dtype)
-    _isa().dma_transpose(dst=made, src=src)
+    nki.isa.dma_transpose(made, src)
     return made if dtype is None or dtype == src.dtype else copy(made, dtype=dtype)
 
 
@@ -55,9 +57,12 @@ def copy(x, *, dtype=None):
     """A copy in SBUF, by the vector engine."""
     if _memory.is_hbm(x.buffer):
         return load(x, dtype=dtype)
-    made = _memory.allocate(x.shape, dtype if dtype is not None else x.dtype)
-    _isa().tensor_copy(made, x)
+    made = _memory.allocate(x.shape, dtype or x.dtype)
+    nki.isa.tensor_copy(made, x)
     return made
+
+
+_core.register_op(copy, None, "copy")  # nisa.activation(op=nl.copy)
 
 
 def cast(x, dtype):
@@ -79,23 +84,17 @@ def transpose(x, *, dtype=None):
     """The transpose of a 2-D tile, in PSUM."""
     x = _as_sbuf(x)
     made = _memory.allocate((x.shape[1], x.shape[0]), x.dtype, _memory.psum)
-    _isa().nc_transpose(made, x)
-    return made
+    nki.isa.nc_transpose(made, x)
+    return made if dtype is None or dtype == x.dtype else copy(made, dtype=dtype)
 
 
 def matmul(x, y, *, transpose_x=False):
     """x @ y (x.T @ y if transpose_x) of tiles, in PSUM: float32 [M, N]."""
     y = _as_sbuf(y)
     stationary = _as_sbuf(x) if transpose_x else copy(transpose(x))
-    made = _memory.allocate((stationary.shape[1], y.shape[1]), ops_float32(), _memory.psum)
-    _isa().nc_matmul(made, stationary, y)
+    made = _memory.allocate((stationary.shape[1], y.shape[1]), _FLOAT32, _memory.psum)
+    nki.isa.nc_matmul(made, stationary, y)
     return made
-
-
-def ops_float32():
-    from nki._dtypes import ALL
-
-    return ALL["float32"]
 
 
 def _as_sbuf(x):
@@ -104,44 +103,38 @@ def _as_sbuf(x):
 
 def where(condition, x, y, *, dtype=None):
     """x where the condition is not zero, else y."""
-    isa = _isa()
+    condition = ops.in_sbuf(condition)
     tiles = [t for t in (x, y) if isinstance(t, _core.Tensor)]
-    shape = condition.shape
-    like = tiles[0] if tiles else condition
-    out = _memory.allocate(shape, dtype if dtype is not None else like.dtype)
+    shape = np.broadcast_shapes(condition.shape, *(t.shape for t in tiles))
+    out = _memory.allocate(shape, dtype or (tiles[0] if tiles else condition).dtype)
     _fill(out, y)
-    predicate = _memory.allocate(shape, _uint8())
-    isa.tensor_scalar(predicate, condition, ops.OPERATORS["not_equal"], 0.0)
-    source = x
-    if not isinstance(x, _core.Tensor) or x.dtype != out.dtype or x.shape != shape:
+    predicate = _memory.allocate(shape, _DTYPES["uint8"])
+    nki.isa.tensor_scalar(predicate, ops.fit(condition, shape), ops.OPERATORS["not_equal"], 0.0)
+    if not isinstance(x, _core.Tensor) or x.dtype != out.dtype or x.shape != shape or not _memory.is_sbuf(x.buffer):
         source = _memory.allocate(shape, out.dtype)
         _fill(source, x)
-    isa.tensor_copy_predicated(out, source, predicate)
+        x = source
+    nki.isa.tensor_copy_predicated(out, x, predicate)
     return out
-
-
-def _uint8():
-    from nki._dtypes import ALL
-
-    return ALL["uint8"]
 
 
 def _fill(dst, value):
     """Copies a tile or a number into dst, broadcasting."""
-    isa = _isa()
-    if not isinstance(value, _core.Tensor):
-        isa.memset(dst, value)
-        return
-    value = ops._in_sbuf(value)
-    isa.tensor_copy(dst, value if value.shape == dst.shape else ops._fit(value, dst.shape))
+    if isinstance(value, _core.Tensor):
+        nki.isa.tensor_copy(dst, ops.fit(ops.in_sbuf(value), dst.shape))
+    else:
+        nki.isa.memset(dst, value)
 
 
 def _assign(target, value):
     """`t[...] = value`."""
+    compat("COMPAT2", "Assignment to a tile is accepted by the official simulator; the documents copy with nl.store or nisa.tensor_copy.")
     if _memory.is_hbm(target.buffer):
         store(target, value)
     elif isinstance(value, _core.Tensor) and _memory.is_hbm(value.buffer):
-        _isa().dma_copy(dst=target, src=value)
+        nki.isa.dma_copy(target, value)
+    elif isinstance(value, _core.Tensor) and value.shape != target.shape and value.size == target.size:
+        nki.isa.tensor_copy(target, value)
     else:
         _fill(target, value)
 
@@ -149,26 +142,40 @@ def _assign(target, value):
 _core.set_hook("assign", _assign)
 
 
-# --- reductions over free axes
+# --- reductions
 
 
 def _axes(x, axis):
+    """The axes in order, negative ones counted from the end. They are the last ones, or all."""
     axes = [axis] if isinstance(axis, int) else list(axis)
     axes = sorted(a + x.ndim if a < 0 else a for a in axes)
-    if 0 in axes:
-        raise BadInput("bad input", "RED1", "A reduction over axis 0 runs over partitions: use nisa.tensor_partition_reduce or a matmul with ones.")
-    if axes != builtins.list(builtins.range(axes[0], x.ndim)):
-        raise BadInput("bad input", "RED2", f"axis={axis}: the axes of a reduction are the last ones, without a gap.")
+    if not axes or axes[0] < 0 or axes[-1] >= x.ndim:
+        fail("RED1", f"axis={axis} of a tile of {x.ndim} dimensions does not exist.", "out of bounds")
+    if axes != [0] and axes != builtins.list(builtins.range(axes[0], x.ndim)):
+        fail("RED2", f"axis={axis}: the axes of a reduction are the last ones, without a gap.")
     return axes
 
 
 def _reduce(op, x, axis, dtype, keepdims):
-    x = ops._in_sbuf(x)
+    x = ops.in_sbuf(x)
     axes = _axes(x, axis)
+    if axes[0] == 0:
+        return _reduce_partitions(op, x, axes[1:], dtype, keepdims)
     kept = x.shape[: axes[0]]
-    out = _memory.allocate(kept + (1,) * len(axes), dtype if dtype is not None else x.dtype)
-    _isa().tensor_reduce(out, op, x, tuple(axes))
+    out = _memory.allocate(kept + (1,) * len(axes), dtype or x.dtype)
+    nki.isa.tensor_reduce(out, op, x, tuple(axes))
     return out if keepdims or len(kept) < 2 else out.reshape(kept)
+
+
+def _reduce_partitions(op, x, axes, dtype, keepdims):
+    """Free axes first, then the partitions: what the official simulator accepts as axis=(0, 1)."""
+    compat("COMPAT4", "A reduction over axis 0 runs over partitions; the documents have nisa.tensor_partition_reduce and matmuls for that.")
+    final = dtype or x.dtype
+    if axes:
+        x = _reduce(op, x, axes, _FLOAT32, True)
+    out = _memory.allocate((1, *x.shape[1:]), final)
+    nki.isa.tensor_partition_reduce(out, op, copy(x) if _memory.is_psum(x.buffer) else x)
+    return out if keepdims or len(axes) < 2 else out.reshape((1, 1))
 
 
 def sum(x, axis, *, dtype=None, keepdims=False):
@@ -199,40 +206,35 @@ def all(x, axis, *, dtype=None, keepdims=False):
 def mean(x, axis, *, dtype=None, keepdims=False):
     """Mean over the last axes."""
     count = math.prod(x.shape[a] for a in _axes(x, axis))
-    total = _reduce(ops.OPERATORS["add"], x, axis, ops_float32(), keepdims)
-    return ops.binary(ops.OPERATORS["multiply"], total, 1.0 / count, dtype if dtype is not None else x.dtype)
+    total = _reduce(ops.OPERATORS["add"], x, axis, _FLOAT32, keepdims)
+    return ops.binary(ops.OPERATORS["multiply"], total, 1.0 / count, dtype or x.dtype)
 
 
 def var(x, axis, *, dtype=None, keepdims=True):
     """Variance over the last axes; dimensions are kept."""
-    average = mean(x, axis, dtype=ops_float32(), keepdims=True)
-    centred = ops.binary(ops.OPERATORS["subtract"], x, average, ops_float32())
-    squares = ops.binary(ops.OPERATORS["multiply"], centred, centred, ops_float32())
-    return mean(squares, axis, dtype=dtype if dtype is not None else x.dtype, keepdims=True)
+    average = mean(x, axis, dtype=_FLOAT32, keepdims=True)
+    centred = ops.binary(ops.OPERATORS["subtract"], x, average, _FLOAT32)
+    squares = ops.binary(ops.OPERATORS["multiply"], centred, centred, _FLOAT32)
+    return mean(squares, axis, dtype=dtype or x.dtype, keepdims=True)
 
 
 def softmax(x, axis=-1, *, dtype=None):
     """exp(x - max) / sum over the last axes."""
-    largest = max(x, axis, dtype=ops_float32(), keepdims=True)
-    shifted = ops.binary(ops.OPERATORS["subtract"], x, largest, ops_float32())
+    largest = max(x, axis, dtype=_FLOAT32, keepdims=True)
+    shifted = ops.binary(ops.OPERATORS["subtract"], x, largest, _FLOAT32)
     powers = ops.unary(ops.OPERATORS["exp"], shifted)
     total = sum(powers, axis, keepdims=True)
-    return ops.binary(ops.OPERATORS["divide"], powers, total, dtype if dtype is not None else x.dtype)
+    return ops.binary(ops.OPERATORS["divide"], powers, total, dtype or x.dtype)
 
 
 def rms_norm(x, w, axis, n, *, epsilon=1e-6, dtype=None):
     """x * w / sqrt(sum(x^2) / n + epsilon) over the last axes."""
-    squares = ops.unary(ops.OPERATORS["square"], x, ops_float32())
+    squares = ops.unary(ops.OPERATORS["square"], x, _FLOAT32)
     total = sum(squares, axis, keepdims=True)
     scaled = ops.binary(ops.OPERATORS["add"], ops.binary(ops.OPERATORS["multiply"], total, 1.0 / n), epsilon)
     factor = ops.unary(ops.OPERATORS["rsqrt"], scaled)
-    normal = ops.binary(ops.OPERATORS["multiply"], x, factor, ops_float32())
-    return ops.binary(ops.OPERATORS["multiply"], normal, w, dtype if dtype is not None else x.dtype)
-
-
-def _no_mask(mask):
-    if mask is not None:
-        raise BadInput("bad input", "MASK1", "mask= belongs to the older dialect (neuronxcc.nki); slice the tile instead.")
+    normal = ops.binary(ops.OPERATORS["multiply"], x, factor, _FLOAT32)
+    return ops.binary(ops.OPERATORS["multiply"], normal, w, dtype or x.dtype)
 
 
 gather_flattened = later("nl.gather_flattened", "use nisa.nc_n_gather, or wait for the next release.")
@@ -243,12 +245,44 @@ random_seed = later("nl.random_seed", "the random generators come with the next 
 # --- methods of tiles
 
 
+def _move_reshape(tile, shape, why):
+    """A reshape over partitions is not a view: the official simulator accepts it, so data is moved by DMA."""
+    if not _memory.is_sbuf(tile.buffer):
+        fail("VIEW2", why)
+    known = math.prod(n for n in shape if n != -1)
+    shape = tuple(tile.size // known if n == -1 and known else n for n in shape)
+    if math.prod(shape) != tile.size:
+        fail("VIEW5", f"reshape: {list(tile.shape)} has {tile.size} elements, {list(shape)} asked for.")
+    compat("VIEW2", f"{why} The data is moved by DMA.")
+    made = _memory.allocate(shape, tile.dtype)
+    nki.isa.dma_copy(made, tile)
+    return made
+
+
+_core.set_hook("move_reshape", _move_reshape)
+
+
+def _is_live(tensor):
+    return _core.is_recording() and not _core.current().done
+
+
 def _text(self):
-    if not _core.is_recording():
-        return repr(self)
-    return f"{self.name} = {self._values_text()}"
+    """What print(tensor) shows: the values, after executing what was recorded so far."""
+    return f"{self.name} = {self._values_text()}" if _is_live(self) else _describe(self)
+
+
+def _describe(self):
+    return f"<tensor {self.name} {list(self.shape)} {self.dtype} in {self.buffer.name}>"
+
+
+def _repr(self):
+    """The same for a debugger; it must not fail."""
+    try:
+        return f"{_describe(self)[:-1]}: {self._values_text()}>" if _is_live(self) else _describe(self)
+    except Exception:
+        return _describe(self)
 
 
 _core.Tensor.astype = lambda self, dtype: copy(self, dtype=dtype)
-_core.Tensor.__repr__ = lambda self: f"<tensor {self.name} {list(self.shape)} {self.dtype} in {self.buffer.name}>"
+_core.Tensor.__repr__ = _repr
 _core.Tensor.__str__ = _text

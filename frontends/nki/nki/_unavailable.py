@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that exist elsewhere but not here, each with the reason."""
 
+from nki._remarks import fail
+from sterna import _core
 from sterna.faults import NotImplementedFault
 
 _REMOVED = {
@@ -27,6 +29,8 @@ def later(what, why):
     """A function that raises when called."""
 
     def unavailable(*args, **kwargs):
+        if _core.is_recording():
+            fail("NYI1", f"{what} is not implemented: {why}", "not implemented")
         raise not_implemented(what, why)
 
     unavailable.__name__ = what.rsplit(".", 1)[-1]

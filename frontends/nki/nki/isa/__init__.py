@@ -6,6 +6,7 @@ Semantics, shapes, types and rules of each are documented with the instruction i
 
 from nki import language as nl
 from nki._declare import instruction
+from nki._remarks import fail
 from nki._unavailable import later
 from nki.isa.constants import (
     dge_mode,
@@ -62,8 +63,8 @@ def scalar_tensor_tensor(dst, data, op0, operand0, op1, operand1, reverse0=False
 
 
 @instruction
-def tensor_copy(dst, src, engine=engine.unknown, name=None):
-    """dst = src, converted to dst's type."""
+def tensor_copy(dst, src, engine=engine.unknown, name=None, dtype=None):
+    """dst = src, converted to dst's type. `dtype` is of NKI 0.2 and has no effect: dst's own type decides."""
 
 
 @instruction
@@ -211,6 +212,11 @@ def register_alloc(x=None):
     return register
 
 
+def _check_not_frozen(register):
+    if isinstance(register, VirtualRegister) and register.frozen:
+        fail("REG3", "The register of a loop cannot be written inside the loop.", "rule broken")
+
+
 @instruction
 def _register_move(dst, src=None, value=None):
     """dst = src or value."""
@@ -218,14 +224,19 @@ def _register_move(dst, src=None, value=None):
 
 def register_move(dst, src):
     """dst = src, a register or a whole number."""
-    if dst.frozen:
-        raise NkiValidationError("rule broken", "REG2", "The register of a loop cannot be written inside the loop.")
+    _check_not_frozen(dst)
     return _register_move(dst, src) if isinstance(src, VirtualRegister) else _register_move(dst, None, src)
 
 
 @instruction
+def _register_load(dst, src):
+    """dst = the one element of src."""
+
+
 def register_load(dst, src):
     """dst = the one element of src."""
+    _check_not_frozen(dst)
+    return _register_load(dst, src)
 
 
 @instruction
@@ -239,7 +250,7 @@ def register_store(dst, src):
 def get_nc_version():
     """Generation of the target, as nc_version."""
     target = _core.current().target if _core.is_recording() else settings.target()
-    generation = _core.chip(target)["generation"]
+    generation = settings.chip(target)["generation"]
     return nc_version(generation) if generation in list(nc_version) else nc_version.gen4
 
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/isa/scalar.h"
+
+#include <cmath>
+
+#include "sterna/isa/test_fixture.h"
+
+namespace sterna::scalar_engine {
+namespace {
+
+class ScalarEngine : public IsaTest {};
+
+TEST_F(ScalarEngine, ActivationScalesThenAddsThenApplies) {
+  const Values v = random(3 * 7);
+  const View x = with({3, 7}, v), bias = with({3, 1}, {0.5, -1, 2}), scale = with({3, 1}, {1, 2, -0.5}), d = make({3, 7});
+  for (Function f : {Function::kExp, Function::kTanh, Function::kSquare, Function::kCopy, Function::kRelu}) {
+    EXPECT_RUNS((Activation{d, f, x, Scalar::of(bias), Scalar::of(scale)}));
+    for (size_t i = 0; i < v.size(); ++i) {
+      const float scaled = v[i] * get(scale)[i / 7];
+      EXPECT_EQ(get(d)[i], evaluate(f, scaled + get(bias)[i / 7])) << name(f);
+    }
+  }
+}
+
+TEST_F(ScalarEngine, ActivationConvertsAndTakesImmediates) {
+  const View x = with({2, 2}, {1, 2, 3, 4}, DType::kInt32), d = make({2, 2}, kBf16);
+  EXPECT_RUNS((Activation{d, Function::kCopy, x, Scalar::of(0.25), Scalar::of(2.0)}));
+  EXPECT_EQ(get(d), (Values{2.25, 4.25, 6.25, 8.25}));
+}
+
+TEST_F(ScalarEngine, ActivationAccumulatesAsTheCommandSays) {
+  const View x = with({2, 3}, {1, 2, 3, 4, 5, 6}), d = make({2, 3}), res = make({2, 1});
+  Activation i{d, Function::kCopy, x};
+  i.reduce_op = AluOp::kAdd;
+  i.reduce_res = res;
+  i.reduce_cmd = ReduceCmd::kResetReduce;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{6, 15}));
+  i.reduce_cmd = ReduceCmd::kReduce;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{12, 30}));
+  i.reduce_cmd = ReduceCmd::kIdle;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{12, 30}));
+  i.reduce_cmd = ReduceCmd::kReset;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(res), (Values{0, 0}));
+  EXPECT_TRUE(work(i).accumulator_read);
+  EXPECT_EQ(m_.vector_accumulator()[0], 0.0f);  // the vector engine has its own
+}
+
+TEST_F(ScalarEngine, ActivationReadsItsColumnsBeforeItWritesThem) {
+  const View t = with({2, 3}, {2, 10, 20, 3, 30, 40});
+  EXPECT_RUNS((Activation{t, Function::kCopy, t, Scalar::of(part(t, 0, 2, 1, 2)), Scalar::of(part(t, 0, 2, 0, 1))}));
+  EXPECT_EQ(get(t), (Values{14, 30, 50, 39, 120, 150}));
+}
+
+TEST_F(ScalarEngine, ReduceResMayLieInDst) {
+  const View t = make({2, 4}), x = with({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_RUNS((ActivationReduce{part(t, 0, 2, 0, 3), Function::kCopy, x, AluOp::kAdd, part(t, 0, 2, 2, 3)}));
+  EXPECT_EQ(get(part(t, 0, 2, 0, 3)), (Values{1, 2, 6, 4, 5, 15}));
+}
+
+TEST_F(ScalarEngine, ActivationReduceSumsInTheOrderOfTheEngine) {
+  const Values v = random(2 * 100);
+  const View x = with({2, 100}, v), d = make({2, 100}, kBf16), res = with({2, 1}, {5, 5});
+  EXPECT_RUNS((ActivationReduce{d, Function::kSquare, x, AluOp::kAdd, res}));
+  Values squares = v;
+  for (float& s : squares) s *= s;
+  for (size_t r = 0; r < 2; ++r) EXPECT_EQ(get(res)[r], 0.0f + ordered(AluOp::kAdd, squares.data() + r * 100, 100));
+  EXPECT_EQ(work(ActivationReduce{d, Function::kSquare, x, AluOp::kAdd, res}).elements, 100);
+}
+
+TEST_F(ScalarEngine, Refusals) {
+  const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
+  EXPECT_REFUSED("ARG2", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, View{}}));
+  EXPECT_REFUSED("ACT1", (ActivationReduce{d, Function::kExp, x, AluOp::kMaximum, res}));
+  EXPECT_REFUSED("SHAPE3", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, d}));
+  EXPECT_REFUSED("SHAPE3", (Activation{d, Function::kExp, x, Scalar::of(x)}));
+  EXPECT_REFUSED("SHAPE2", (Activation{make({2, 4}), Function::kExp, x}));
+  EXPECT_REFUSED("UNINIT1", (Activation{x, Function::kExp, d}));
+  EXPECT_REFUSED("UNINIT1", (Activation{d, Function::kExp, x, Scalar::of(make({2, 1}))}));
+}
+
+}  // namespace
+}  // namespace sterna::scalar_engine

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/isa/tensor.h"
+
+#include <cmath>
+
+#include "sterna/isa/test_fixture.h"
+#include "sterna/isa/vector.h"
+
+namespace sterna::tensor_engine {
+namespace {
+
+class TensorEngineTest : public IsaTest {
+ protected:
+  View psum(const Shape& shape, DType dtype = kF32) { return make(shape, dtype, Memory::kPsum); }
+  /// The product as design.md, section 3, defines it: fused, ascending, from zero.
+  static Values product(const Values& stationary, const Values& moving, int64_t k, int64_t rows, int64_t cols) {
+    Values out(static_cast<size_t>(rows * cols));
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        float sum = 0;
+        for (int64_t c = 0; c < k; ++c)
+          sum = std::fma(stationary[static_cast<size_t>(c * rows + i)], moving[static_cast<size_t>(c * cols + j)], sum);
+        out[static_cast<size_t>(i * cols + j)] = sum;
+      }
+    return out;
+  }
+};
+
+TEST_F(TensorEngineTest, MatmulMultipliesTransposed) {
+  for (auto [k, rows, cols] : {std::array<int64_t, 3>{128, 128, 512}, {7, 5, 3}, {1, 1, 1}, {33, 64, 17}}) {
+    const Values a = random(static_cast<size_t>(k * rows)), b = random(static_cast<size_t>(k * cols));
+    const View d = psum({rows, cols});
+    EXPECT_RUNS((NcMatmul{d, with({k, rows}, a), with({k, cols}, b)}));
+    EXPECT_EQ(get(d), product(a, b, k, rows, cols));
+  }
+}
+
+TEST_F(TensorEngineTest, AccumulateAutoOverwritesFirstAndAddsThen) {
+  const Values a = random(4 * 3), b = random(4 * 5);
+  const View s = with({4, 3}, a), v = with({4, 5}, b), d = psum({3, 5});
+  const Values once = product(a, b, 4, 3, 5);
+  EXPECT_RUNS((NcMatmul{d, s, v}));
+  EXPECT_EQ(get(d), once);
+  EXPECT_RUNS((NcMatmul{d, s, v}));
+  for (size_t i = 0; i < once.size(); ++i) EXPECT_EQ(get(d)[i], once[i] + once[i]);
+  NcMatmul over{d, s, v};
+  over.accumulate = AccumulateFlag::kOverwrite;
+  EXPECT_RUNS(over);
+  EXPECT_EQ(get(d), once);
+}
+
+TEST_F(TensorEngineTest, AutoAfterMemsetOverwritesAndTrueAddsWithARemark) {
+  const View s = with({1, 2}, {1, 2}), v = with({1, 2}, {10, 20}), d = psum({2, 2});
+  EXPECT_RUNS((vector_engine::Memset{d, Scalar::of(100.0)}));
+  NcMatmul add{d, s, v};
+  add.accumulate = AccumulateFlag::kAdd;
+  EXPECT_RUNS(add);
+  EXPECT_EQ(get(d), (Values{110, 120, 120, 140}));
+  EXPECT_TRUE(warned("MM10"));
+  EXPECT_RUNS((vector_engine::Memset{d, Scalar::of(100.0)}));
+  EXPECT_RUNS((NcMatmul{d, s, v}));
+  EXPECT_EQ(get(d), (Values{10, 20, 20, 40}));
+}
+
+TEST_F(TensorEngineTest, AutoOverPartlyWrittenPsumAddsWhereAMatmulWrote) {
+  const View s = with({1, 2}, {1, 2}), v = with({1, 4}, {1, 2, 3, 4}), d = psum({2, 6});
+  EXPECT_RUNS((NcMatmul{part(d, 0, 2, 0, 4), s, v}));
+  EXPECT_RUNS((NcMatmul{part(d, 0, 2, 2, 6), s, v}));
+  EXPECT_EQ(get(d), (Values{1, 2, 3 + 1, 4 + 2, 3, 4, 2, 4, 6 + 2, 8 + 4, 6, 8}));
+}
+
+TEST_F(TensorEngineTest, ANewAllocationForgetsWhatAMatmulWrote) {
+  const View s = with({1, 1}, {2}), v = with({1, 1}, {3}), d = psum({1, 1});
+  EXPECT_RUNS((NcMatmul{d, s, v}));
+  EXPECT_TRUE(m_.allocate(d.tensor));
+  EXPECT_FALSE(m_.is_defined(d));
+  EXPECT_RUNS((NcMatmul{d, s, v}));
+  EXPECT_EQ(get(d)[0], 6);
+}
+
+TEST_F(TensorEngineTest, SourceChangesBetweenMatmulsAreSeen) {
+  const View s = with({2, 2}, {1, 0, 0, 1}), v = with({2, 2}, {1, 2, 3, 4}), d = psum({2, 2});
+  NcMatmul i{d, s, v};
+  i.accumulate = AccumulateFlag::kOverwrite;
+  EXPECT_RUNS(i);
+  EXPECT_RUNS((vector_engine::TensorScalar{v, v, AluOp::kAdd, Scalar::of(10.0)}));
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(d), (Values{11, 12, 13, 14}));
+}
+
+TEST_F(TensorEngineTest, DoubleRowContractsTwoRowsOfEachPartition) {
+  const Values a = ramp(3 * 2 * 2, -2), b = ramp(3 * 2 * 4, -5);
+  const View d = psum({2, 4});
+  NcMatmul i{d, with({3, 2, 2}, a, DType::kFloat8E4M3), with({3, 2, 4}, b, DType::kFloat8E5M2)};
+  i.perf_mode = PerfMode::kDoubleRow;
+  EXPECT_RUNS(i);
+  const Values sa = get(i.stationary), sb = get(i.moving);
+  EXPECT_EQ(get(d), product(sa, sb, 6, 2, 4));
+  EXPECT_EQ(work(i).multiply_adds, 6 * 2 * 4);
+}
+
+TEST_F(TensorEngineTest, MixedNarrowTypes) {
+  const Values a = ramp(4 * 2), b = ramp(4 * 3);
+  const View d = psum({2, 3});
+  EXPECT_RUNS((NcMatmul{d, with({4, 2}, a, kBf16), with({4, 3}, b, DType::kFloat16)}));
+  EXPECT_EQ(get(d), product(a, b, 4, 2, 3));
+}
+
+TEST_F(TensorEngineTest, MatmulRefusals) {
+  const View s = with({4, 3}, ramp(12)), v = with({4, 5}, ramp(20)), d = psum({3, 5});
+  EXPECT_REFUSED("MM1", (NcMatmul{d, with({4, 3}, ramp(12), kF32, Memory::kPsum), v}));
+  EXPECT_REFUSED("MM2", (NcMatmul{make({3, 5}), s, v}));
+  EXPECT_REFUSED("MM3", (NcMatmul{d, with({3, 3}, ramp(9)), v}));
+  EXPECT_REFUSED("MM4", (NcMatmul{d, with({4, 129}, ramp(516)), v}));
+  EXPECT_REFUSED("MM5", (NcMatmul{d, s, with({4, 513}, ramp(2052))}));
+  EXPECT_REFUSED("MM6", (NcMatmul{psum({5, 3}), s, v}));
+  EXPECT_REFUSED("MM7", (NcMatmul{d, with({4, 3}, ramp(12), kBf16), v}));
+  EXPECT_REFUSED("MM7", (NcMatmul{d, with({4, 3}, ramp(12), kI32), with({4, 5}, ramp(20), kI32)}));
+  NcMatmul twice{d, s, v};
+  twice.perf_mode = PerfMode::kDoubleRow;
+  EXPECT_FALSE(run(twice));
+  EXPECT_REFUSED("UNINIT1", (NcMatmul{d, make({4, 3}), v}));
+  NcMatmul add{psum({3, 5}), s, v};
+  add.accumulate = AccumulateFlag::kAdd;
+  EXPECT_REFUSED("UNINIT1", add);
+}
+
+TEST_F(TensorEngineTest, TransposeKeepsBits) {
+  Words w(5 * 3);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = 0x7f800001u + static_cast<uint32_t>(i);  // signalling NaNs
+  const View x = with_bits({5, 3}, w, kF32), d = psum({3, 5});
+  EXPECT_RUNS((NcTranspose{d, x}));
+  const Words got = get_bits(d);
+  for (size_t r = 0; r < 5; ++r)
+    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(got[c * 5 + r], w[r * 3 + c]);
+}
+
+TEST_F(TensorEngineTest, TransposeFlattensFreeAxesAndPicksItsEngine) {
+  const View x = with({4, 2, 3}, ramp(24), kBf16), d = make({6, 4}, kBf16);
+  EXPECT_RUNS((NcTranspose{d, x}));
+  for (size_t r = 0; r < 4; ++r)
+    for (size_t c = 0; c < 6; ++c) EXPECT_EQ(get(d)[c * 4 + r], static_cast<float>(r * 6 + c));
+  EXPECT_EQ(work(NcTranspose{d, x}).engine, EngineId::kVector);
+  EXPECT_EQ(work(NcTranspose{psum({6, 4}, kBf16), x}).engine, EngineId::kTensor);
+  EXPECT_REFUSED("TR1", (NcTranspose{make({4, 6}, kBf16), x}));
+  EXPECT_REFUSED("TR2", (NcTranspose{d, x, EngineId::kTensor}));
+  EXPECT_REFUSED("ENG1", (NcTranspose{d, x, EngineId::kScalar}));
+  strict_ = true;
+  EXPECT_REFUSED("TR3", (NcTranspose{make({33, 2}), with({2, 33}, ramp(66))}));
+}
+
+TEST_F(TensorEngineTest, TransposeInPlace) {
+  const View x = with({3, 3}, ramp(9));
+  EXPECT_RUNS((NcTranspose{x, x}));
+  EXPECT_EQ(get(x), (Values{0, 3, 6, 1, 4, 7, 2, 5, 8}));
+}
+
+}  // namespace
+}  // namespace sterna::tensor_engine

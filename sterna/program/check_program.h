@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker of a Program that did not come from this process's Builder: its structure, then every rule of its instructions.
+#pragma once
+
+#include <vector>
+
+#include "sterna/base/result.h"
+#include "sterna/hardware/chip.h"
+#include "sterna/program/program.h"
+
+namespace sterna {
+
+/// Everything that is wrong, in the order of the program; empty if it may run. Rules of the structure:
+///   PRG1 a name or site that is not in its table       PRG2 a tensor that cannot be
+///   PRG3 parameters and results                        PRG4 a record that is not an instruction
+///   PRG5 a field with a value that has no meaning      PRG6 a tensor used before it is allocated
+///   REGION1, REGION2 (nesting)  IDX4, DYN4 (views)     PRG7 edges
+/// and those of the instructions themselves.
+std::vector<Fault> check_program(const Program& program, const Chip& chip);
+
+/// The view has a tensor, stays inside it (IDX4), and what it adds at run time can be found (DYN4).
+Status check_view(const Program& program, const View& view);
+
+}  // namespace sterna

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the golden cases that NumPy can work out: python tests/golden/make.py
+
+Only instructions' own cases come from here; those of tests/golden/semantics are written by hand.
+"""
+
+import case
+import cases_movement
+import cases_vector
+
+MODULES = [cases_vector, cases_movement]
+
+if __name__ == "__main__":
+    for module in MODULES:
+        for write in module.ALL:
+            write()
+    print(f"{len(case.WRITTEN)} files written")
