@@ -57,7 +57,7 @@ check: $(READY) ## format, layers, text, Python lint, links
 format: $(READY) ## rewrite the C++ and Python files in the project's format
 	@tools/setup.sh check
 	@tools/check_format.sh --fix
-	@$(PY) -m ruff format -q --no-cache .
+	@$(PY) -m ruff check -q --no-cache --fix-only . && $(PY) -m ruff format -q --no-cache .
 
 tidy: test-cpp ## clang-tidy over the C++ core (slow)
 	@tools/setup.sh tidy
@@ -76,7 +76,7 @@ asan: $(READY) ## the C++ unit tests under AddressSanitizer and UndefinedBehavio
 tsan: $(READY) ## the C++ unit tests under ThreadSanitizer
 	@cmake --preset tsan && cmake --build --preset tsan && ctest --test-dir build/tsan --output-on-failure
 
-coverage: $(READY) ## line coverage of sterna/ by the C++ and the Python tests
+coverage: build ## line coverage of sterna/ by the C++ and the Python tests
 	@tools/coverage.sh
 
 aarch64: $(READY) ## number formats and matmul on aarch64, emulated

@@ -7,6 +7,11 @@ file(GLOB timing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sterna/timing/*
 if(timing_sources AND NOT STERNA_SKIP_TIMING)
   sterna_layer(timing program trace)
 endif()
+# What the subcommands use.
+set(STERNA_CLI_LAYERS hardware execute trace)
+if(TARGET sterna_timing)
+  list(APPEND STERNA_CLI_LAYERS timing)
+endif()
 if(STERNA_CLI)
   include(cmake/cli.cmake OPTIONAL)
 endif()

@@ -97,6 +97,8 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   r.builder.program().nki_version = nki_version;
   r.eager = eager != 0;
   r.options.strict = strict != 0;
+  static auto* buffers = new std::shared_ptr<BufferPool>(BufferPool::make());
+  r.options.buffers = *buffers;
   const std::string policy = uninit;
   r.options.uninit = policy == "warn" ? UninitPolicy::kWarn : policy == "fill" ? UninitPolicy::kFill : UninitPolicy::kError;
   r.options.print = print_text;
@@ -283,16 +285,16 @@ PyObject* finish(PyObject* self, PyObject* args) {
 // Bytes of a result, handed to Python without a copy.
 struct BytesObject {
   PyObject_HEAD
-  std::byte* data;
+  Buffer buffer;
   Py_ssize_t size;
 };
 PyTypeObject* bytes_type = nullptr;
 int bytes_buffer(PyObject* object, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BytesObject*>(object);
-  return PyBuffer_FillInfo(view, object, b->data, b->size, 0, flags);
+  return PyBuffer_FillInfo(view, object, b->buffer.data(), b->size, 0, flags);
 }
 void bytes_dealloc(PyObject* object) {
-  delete[] reinterpret_cast<BytesObject*>(object)->data;
+  reinterpret_cast<BytesObject*>(object)->buffer.~Buffer();
   PyTypeObject* type = Py_TYPE(object);
   type->tp_free(object);
   Py_DECREF(type);
@@ -329,7 +331,7 @@ PyObject* take_result(PyObject* self, PyObject* tensor) {
   auto* out = PyObject_New(BytesObject, bytes_type);
   if (out == nullptr) return nullptr;
   out->size = static_cast<Py_ssize_t>(info.bytes());
-  out->data = machine.take(view.tensor).release();
+  new (&out->buffer) Buffer(machine.take(view.tensor));
   return reinterpret_cast<PyObject*>(out);
 }
 

@@ -52,8 +52,7 @@ CHIP_NAMES = re.compile(r"(?i)\b(trn\d\w*|inf\d\w*|trainium\d?|inferentia\d?|neu
 CHIP_COMPARISON = re.compile(r'[=!]=\s*"(trn|inf)\d|"(trn|inf)\d\w*"\s*[=!]=', re.IGNORECASE)
 CONVERSION = re.compile(
     r"\b(_Float16|__bf16|__fp16|_cvtss_sh|_mm\w*_cvt\w*ps\w*)\b"
-    r"|bit_cast<\s*(float|(std::)?uint32_t)\s*>\s*\([^;]*(<<|>>)\s*(16|13)\b"
-    r"|0x7f80(0000)?u?\b",
+    r"|bit_cast<\s*(float|(std::)?uint32_t)\s*>\s*\([^;]*(<<|>>)\s*(16|13)\b",
     re.IGNORECASE,
 )
 ALLOW = re.compile(r"//\s*layers:\s*allow\((\w+)\)\s*\w+")

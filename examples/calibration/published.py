@@ -30,6 +30,7 @@ class Row:
     source: str
     record: Callable
     time_us: Callable = lambda kernel: kernel.time_us
+    scored: bool = True  # False: a constant of the chip file is derived from this very row
 
 
 @dataclasses.dataclass
@@ -50,21 +51,34 @@ class Prediction:
     def good(self):
         return abs(self.error) <= self.row.allowed
 
+    @property
+    def remark(self):
+        if not self.row.scored:
+            return "  (not scored: the latency of trn1's array is estimated from this row)"
+        return "" if self.good else "  <- outside"
+
 
 def arrays(dtype, *shapes):
     """Arrays without values: they are recorded, never read."""
     return [np.empty(shape, dtype) for shape in shapes]
 
 
-def duration(queue, last=False):
-    """Microseconds of the first (or last) instruction of a queue."""
+def duration(queue):
+    """Microseconds of the first instruction of a queue."""
 
     def of(kernel):
-        timing = kernel.timing
-        wanted = timing.queue_names.index(queue)
-        found = np.flatnonzero(np.frombuffer(timing.queue(), np.uint8) == wanted)[-1 if last else 0]
-        start, end = (np.frombuffer(column, np.int64)[found] for column in (timing.start(), timing.end()))
+        start, end = (times[starts_of(kernel, queue)[0]] for times in columns(kernel))
         return float(end - start) / 1e6
+
+    return of
+
+
+def until(queue, reader):
+    """Microseconds from the start of the first instruction of a queue to the start of the one that reads its result."""
+
+    def of(kernel):
+        start, _ = columns(kernel)
+        return float(start[starts_of(kernel, reader)[0]] - start[starts_of(kernel, queue)[0]]) / 1e6
 
     return of
 
@@ -73,12 +87,21 @@ def interval(queue):
     """Mean microseconds from the start of an instruction of a queue to the start of the next."""
 
     def of(kernel):
-        timing = kernel.timing
-        mine = np.frombuffer(timing.queue(), np.uint8) == timing.queue_names.index(queue)
-        starts = np.frombuffer(timing.start(), np.int64)[mine]
+        starts = columns(kernel)[0][starts_of(kernel, queue)]
         return float(starts[-1] - starts[0]) / (len(starts) - 1) / 1e6
 
     return of
+
+
+def columns(kernel):
+    """Start and end of every instruction, in picoseconds."""
+    return [np.frombuffer(column, np.int64) for column in (kernel.timing.start(), kernel.timing.end())]
+
+
+def starts_of(kernel, queue):
+    """Indices of the instructions of a queue."""
+    timing = kernel.timing
+    return np.flatnonzero(np.frombuffer(timing.queue(), np.uint8) == timing.queue_names.index(queue))
 
 
 _SQUARE = (2048, 2048)
@@ -101,11 +124,13 @@ MICRO = [
     Row("tensor_tensor [64, 8192] fp32", "trn1", 14.968, 0.1, _GUIDE, lambda: micro.vector(*arrays(F32, (64, 8192), (64, 8192))), duration("vector")),
     Row("tensor_tensor [128, 8192] fp32", "trn1", 14.987, 0.1, _GUIDE, lambda: micro.vector(*arrays(F32, (128, 8192), (128, 8192))), duration("vector")),
     Row("activation [128, 8192] fp32", "trn1", 6.050, 0.1, _GUIDE, lambda: micro.scalar(*arrays(F32, (128, 8192))), duration("scalar")),
-    Row("nc_matmul 128 x 1, N 128 bf16", "trn1", 0.188, 0.1, _GUIDE, lambda: micro.matmul(*arrays(BF16, (128, 1), (128, 128))), duration("tensor")),
-    Row("nc_matmul 128 x 96, N 128 bf16", "trn1", 0.219, 0.1, _GUIDE, lambda: micro.matmul(*arrays(BF16, (128, 96), (128, 128))), duration("tensor")),
+    # Published as duration with the latency of the array: until another engine can read the result.
+    Row("nc_matmul 128 x 1, N 128 bf16", "trn1", 0.188, 0.1, _GUIDE, lambda: micro.matmul(*arrays(BF16, (128, 1), (128, 128))), until("tensor", "vector"), scored=False),
+    Row("nc_matmul 128 x 96, N 128 bf16", "trn1", 0.219, 0.1, _GUIDE, lambda: micro.matmul(*arrays(BF16, (128, 96), (128, 128))), until("tensor", "vector"), scored=False),
     Row("nc_matmul N 512 fp32, in a row", "trn2", 0.856, 0.1, "NKI tutorial", lambda: micro.matmul(*arrays(F32, (128, 128), (128, 512)), 64), interval("tensor")),
-    Row("load [4, 4096] bf16", "trn2", 1.416, 0.1, _DMA, lambda: micro.load(*arrays(BF16, (4, 4096))), duration("dma_load")),
-    Row("load [128, 128] bf16, an engine", "trn2", 0.097, 0.1, _DMA, lambda: micro.load(*arrays(BF16, (128, 128))), duration("dma_load")),
+    # Published for 4 rows of 8 KiB that share an engine, and for 8 rows of 256 bytes on each: times of one descriptor of that size.
+    Row("load 32 KiB on one DMA engine", "trn2", 1.416, 0.1, _DMA, lambda: micro.load(*arrays(BF16, (1, 16384))), duration("dma_load")),
+    Row("load 2 KiB on each DMA engine", "trn2", 0.097, 0.1, _DMA, lambda: micro.load(*arrays(BF16, (16, 1024))), duration("dma_load")),
 ]
 
 
@@ -124,7 +149,7 @@ def table(predictions):
     for p in predictions:
         lines.append(
             f"{p.row.name:34} {p.row.target:5} {p.row.published_us:8.3f} us {p.us:8.3f} us {p.error:+7.1%} {p.row.allowed:8.0%}"
-            f" {p.tensor_active:7.1%}  {p.bound}{'' if p.good else '  <- outside'}"
+            f" {p.tensor_active:7.1%}  {p.bound}{p.remark}"
         )
     used = {}
     for p in predictions:
@@ -139,7 +164,7 @@ def table(predictions):
 def main():
     predictions = [predict(row) for row in KERNELS + MICRO]
     print("\n".join(table(predictions)))
-    return sum(not p.good for p in predictions)
+    return sum(p.row.scored and not p.good for p in predictions)
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ class Profile:
         self._add(run, function, _described(args, kwargs), clock)
         if self is _everywhere:
             recording.release()
-            if self._predict and not self._keep:
+            if not self._keep:
                 run.shrink()
         clock.predicted()
 

@@ -17,7 +17,7 @@ ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm")
 _TRUST = ("assumed", "estimated", "claimed")
 
 
-def document(kernels, target, nki, version, command, status, warnings):
+def document(kernels, target, nki, version, command, status):
     """What --json writes."""
     return {
         "schema": "sterna.run",
@@ -27,7 +27,7 @@ def document(kernels, target, nki, version, command, status, warnings):
         "nki": nki,
         "command": command,
         "exit_status": status,
-        "warnings": warnings,
+        "warnings": sum(kernel["warnings"] for kernel in kernels),
         "kernels": kernels,
     }
 
@@ -53,7 +53,7 @@ def as_text(doc, width=WIDTH, colour=False, folder=None):
         page.block(kernel)
     foot = _uncertain(kernels)
     if doc["warnings"]:
-        foot.append(f"{_counted(doc['warnings'], 'warning')}: see above, or run with -W error::sterna.SternaWarning")
+        foot.append(f"{_counted(doc['warnings'], 'warning')} about these kernels; PYTHONWARNINGS=always shows each of them")
     if foot:
         page.add("", *foot)
     return "\n".join(page.lines) + "\n"
@@ -72,6 +72,10 @@ def _head(doc):
 
 def _total_us(kernel):
     return kernel["calls"] * kernel["predicted"]["time_us"] if kernel["predicted"] else 0
+
+
+def _active(kernel, engine):
+    return kernel["predicted"]["engines"].get(engine, {"active": 0})["active"] if kernel["predicted"] else 0
 
 
 class _Page:
@@ -120,16 +124,19 @@ class _Page:
         return f"{shown_path(at['file'], self.folder)}:{at['line']}" if at["file"] else "(source not known)"
 
     def table(self, kernels):
-        names = [name for name in ENGINES if name != "sync"]
+        names = [name for name in ENGINES if any(_active(kernel, name) for kernel in kernels)]
         head = f"{'calls':>6} {'time':>9} {'bound':<8}" + "".join(f"{name:>7}" for name in names) + "  kernel"
         self.add(head)
         for kernel in kernels:
             p = kernel["predicted"]
             if p:
                 middle = f"{time_text(p['time_us']):>9} {p['bound']:<8}"
-                middle += "".join(f"{percent(p['engines'][name]['active']):>7}" for name in names)
+                middle += "".join(f"{percent(_active(kernel, name)):>7}" for name in names)
+            elif kernel["refused"]:
+                room = 7 * len(names) + 8
+                middle = f"{'none:':>9} {shortened(kernel['refused']['message'], room):<{room}}"
             else:
-                middle = f"{'none:':>9} {shortened(kernel['refused']['message'], 7 * len(names) + 8):<{7 * len(names) + 8}}"
+                middle = f"{'-':>9} {'':<{7 * len(names) + 8}}"
             row = f"{kernel['calls']:>6} {middle}  "
             self.add(row + shortened(f"{kernel['name']}({kernel['arguments']})", self.width - len(row)))
 

@@ -8,17 +8,15 @@ Python gives.
 import builtins
 import importlib.machinery
 import io
-import linecache
 import os
 import runpy
 import sys
 import threading
 import types
-import warnings
 
 import sterna
 from sterna import options, profiler, progress, report, settings
-from sterna.faults import Fault, SternaWarning
+from sterna.faults import Fault
 
 USAGE_ERROR = 2
 NOT_WRITTEN = 3
@@ -39,7 +37,6 @@ def main(words=None):
     _resolve_names()
     _set_environment(chosen)
     profile = profiler.Profile().everywhere(predict=chosen.timing, keep_programs=bool(chosen.trace))
-    counted = _count_warnings()
     process = os.getpid()
     with progress.Progress() if chosen.progress else _Nothing():
         status, interrupt = _run(chosen)
@@ -47,7 +44,7 @@ def main(words=None):
             _wait_for_threads()
     if os.getpid() != process:
         return status  # a child that the program forked: only the parent reports
-    written = _report(chosen, profile, status, counted)
+    written = _report(chosen, profile, status)
     if interrupt is not None:
         # Python itself ends as a process that was interrupted does; its traceback is already there.
         sys.excepthook = lambda *about: None
@@ -100,21 +97,6 @@ def _set_environment(chosen):
         os.environ["STERNA_STRICT"] = "1"
     if chosen.threads is not None:
         os.environ["STERNA_THREADS"] = str(chosen.threads)
-
-
-def _count_warnings():
-    """Counts Sterna's warnings that are shown, and leaves how they are shown alone."""
-    seen = types.SimpleNamespace(count=0)
-    show = warnings._showwarnmsg_impl if hasattr(warnings, "_showwarnmsg_impl") else None
-    if show is None:
-        return seen
-
-    def counting(message):
-        seen.count += issubclass(message.category, SternaWarning)
-        show(message)
-
-    warnings._showwarnmsg_impl = counting
-    return seen
 
 
 # --- the program
@@ -178,7 +160,8 @@ def _run_script(chosen):
         runpy.run_path(path, run_name="__main__")
         return
     _set_first_path(os.path.dirname(os.path.realpath(path)))
-    with io.open_code(os.path.abspath(path)) as file:
+    path = os.path.abspath(path)
+    with io.open_code(path) as file:
         source = file.read()
     exec(compile(source, path, "exec", dont_inherit=True), _new_main(path))
 
@@ -222,17 +205,16 @@ def _wait_for_threads():
 # --- after the program
 
 
-def _report(chosen, profile, status, counted):
+def _report(chosen, profile, status):
     """Writes what was asked for; False when something could not be written."""
     _flush(sys.stdout)
     kernels, problems = [], []
     for kernel in profile.kernels:
-        linecache.checkcache(kernel.file)
         kernels.append(kernel.as_dict() if chosen.timing else kernel.without_prediction())
     traces = _save_traces(chosen, profile.kernels, kernels, problems)
     target = _target_of(profile.kernels, chosen)
     nki = profile.kernels[0].nki_version if profile.kernels else settings.nki_version()
-    doc = report.document(kernels, target, nki, sterna.__version__, chosen.words, status, counted.count)
+    doc = report.document(kernels, target, nki, sterna.__version__, chosen.words, status)
     if chosen.json_file:
         _write(chosen.json_file, report.as_json(doc), problems)
     text = ""

@@ -88,14 +88,24 @@ class Call:
                     argument.array[...] = argument.memory
                 arrays.give_back(argument.original, argument.array)
 
-    def result(self, tensor):
+    def result(self, tensor, values=True):
         """The caller's own object for a parameter, a fresh array for anything else."""
         for argument in self.arguments:
             if argument.tensor.tensor_id == tensor.tensor_id:
                 same = argument.tensor.shape == tensor.shape
                 return argument.original if same else argument.original.reshape(tensor.shape)
-        array = np.frombuffer(self.recording.result(tensor), dtype=numpy_dtype(str(tensor.dtype))).reshape(tensor.shape)
+        dtype = numpy_dtype(str(tensor.dtype))
+        if values:
+            array = np.frombuffer(self.recording.result(tensor), dtype=dtype).reshape(tensor.shape)
+        else:
+            array = _unknown(dtype, tensor.shape)
         return self._kind.from_numpy(array)
+
+
+def _unknown(dtype, shape):
+    """A read-only array without memory of its own, of NaN, or of zeros where the type has none."""
+    one = np.zeros((), dtype) if dtype.kind in "biu" else np.full((), np.nan).astype(dtype)
+    return np.broadcast_to(one, shape)
 
 
 def run(function, args, kwargs, bind_names, schedule=None):
@@ -113,6 +123,7 @@ def run(function, args, kwargs, bind_names, schedule=None):
     call = Call(recording)
     profile = profiler.active()
     clock = profiler.Clock(recording) if profile else None
+    values = profile is None or profile.values
     with recording:
         tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
         named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
@@ -124,12 +135,13 @@ def run(function, args, kwargs, bind_names, schedule=None):
                 schedule(recording)
             if clock:
                 clock.recorded()
-            recording.finish(results)
+            recording.finish(results, values)
         finally:
-            call.copy_back()
+            if values:
+                call.copy_back()
     if clock:
         clock.executed()
-    shaped = form([call.result(tensor) for tensor in results])
+    shaped = form([call.result(tensor, values) for tensor in results])
     if profile:
         profile.add(recording, function, args, kwargs, clock)
     return shaped

@@ -4,11 +4,12 @@
 #include "sterna/cli/command.h"
 #include "sterna/cli/program_command.h"
 #include "sterna/cli/run_command.h"
+#include "sterna/cli/trace_command.h"
 
 namespace sterna::cli {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> list = {run_command(), program_command(), chip_command()};
+  static const std::vector<Command> list = {run_command(), program_command(), trace_command(), chip_command()};
   return list;
 }
 

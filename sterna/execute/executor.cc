@@ -17,6 +17,7 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   out.partitions = static_cast<int>(int64_t{chip.sbuf.partitions});
   out.uninit = options.uninit;
   out.strict = options.strict;
+  out.buffers = options.buffers;
   return out;
 }
 

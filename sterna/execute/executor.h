@@ -24,6 +24,7 @@ class Executor {
   struct Options {
     UninitPolicy uninit = UninitPolicy::kError;
     bool strict = false;
+    std::shared_ptr<BufferPool> buffers;  ///< memory kept between runs; may be empty
     /// Called by device_print with the text to print.
     std::function<void(const std::string&)> print;
     /// Asked now and then; true stops the run with a fault of rule INTERRUPT.

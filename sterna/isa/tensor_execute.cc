@@ -47,11 +47,6 @@ void pack(Machine& m, const Operand& o, bool moving, bool double_row, float* out
   }
 }
 
-float* aligned(std::unique_ptr<float[]>& data) {
-  auto at = reinterpret_cast<uintptr_t>(data.get());
-  return reinterpret_cast<float*>((at + 63) & ~uintptr_t{63});
-}
-
 /// PSUM where only some elements were written by a matmul: those add, the others are overwritten.
 void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vector<float>& product) {
   View one = view;
@@ -104,12 +99,12 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
   STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));
 
   bool fresh_s, fresh_m;
-  const auto floats_s = static_cast<size_t>(packed_stationary_floats(depth, rows)) + 16;
-  const auto floats_m = static_cast<size_t>(packed_moving_floats(depth, cols)) + 16;
+  const auto floats_s = static_cast<size_t>(packed_stationary_floats(depth, rows));
+  const auto floats_m = static_cast<size_t>(packed_moving_floats(depth, cols));
   PackedOperand& ps = m.packed(*x.stationary, false, x.double_row, floats_s, &fresh_s);
-  if (!fresh_s) pack(m, stationary, false, x.double_row, aligned(ps.data));
+  if (!fresh_s) pack(m, stationary, false, x.double_row, ps.data());
   PackedOperand& pm = m.packed(*x.moving, true, x.double_row, floats_m, &fresh_m);
-  if (!fresh_m) pack(m, moving, true, x.double_row, aligned(pm.data));
+  if (!fresh_m) pack(m, moving, true, x.double_row, pm.data());
 
   std::vector<float> scratch;
   const bool direct = d.direct() && !mixed;
@@ -120,7 +115,7 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
     if (accumulate == Accumulate::kAdd && !mixed)
       for (int64_t r = 0; r < rows; ++r) load_row(d, r, 0, cols, scratch.data() + r * cols);
   }
-  const PackedProduct product{aligned(ps.data), aligned(pm.data), out, depth, rows, cols,
+  const PackedProduct product{ps.data(), pm.data(), out, depth, rows, cols,
                               mixed ? Accumulate::kOverwrite : accumulate};
   const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
   if (depth * rows * cols >= (1 << 19) && m.pool().threads() > 1)

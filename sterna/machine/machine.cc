@@ -17,7 +17,7 @@ namespace sterna {
 
 Machine::Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
                  const std::vector<DynamicOffset>* dynamics)
-    : options_(options), pool_(pool), tensors_(tensors), dynamics_(dynamics), pool_by_size_(64) {}
+    : options_(options), pool_(pool), tensors_(tensors), dynamics_(dynamics), buffers_(options.buffers ? options.buffers : BufferPool::make()) {}
 
 Machine::Placed::~Placed() {
   if (data != nullptr) munmap(data, static_cast<size_t>(mapped));
@@ -135,40 +135,22 @@ Status Machine::allocate(uint32_t tensor) {
     s.own_by_matmul.reset(rows, row_bytes, false);
     s.by_matmul = &s.own_by_matmul;
   }
-  const size_t wanted = std::bit_ceil(static_cast<size_t>(std::max<int64_t>(s.bytes, 64)) + 64);
-  if (s.owned && s.owned_bytes >= wanted && !(s.owned_bytes > wanted * 2)) return {};
-  const auto size_class = static_cast<size_t>(std::countr_zero(wanted));
-  auto& recycled = pool_by_size_[size_class];
-  if (info.on_chip() && !recycled.empty()) {
-    s.owned = std::move(recycled.back());
-    recycled.pop_back();
-  } else if (info.on_chip()) {
-    s.owned.reset(new (std::nothrow) std::byte[wanted]);
-  } else {
-    // Results are handed out as they are, so their size is exact.
-    s.owned.reset(new (std::nothrow) std::byte[static_cast<size_t>(std::max<int64_t>(s.bytes, 1))]);
-  }
-  if (!s.owned)
-    return Fault(FaultKind::kBadInput, "MEM1", cat("Out of memory for a tensor of ", s.bytes, " bytes."));
-  s.owned_bytes = info.on_chip() ? wanted : static_cast<size_t>(s.bytes);
-  std::byte* at = s.owned.get();
-  if (info.on_chip()) at += (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
-  s.data = at;
+  if (!s.owned || s.owned.capacity() < static_cast<size_t>(s.bytes)) s.owned = buffers_->take(static_cast<size_t>(s.bytes));
+  if (!s.owned) return Fault(FaultKind::kBadInput, "MEM1", cat("Out of memory for a tensor of ", s.bytes, " bytes."));
+  s.data = s.owned.data();
   return {};
 }
 
 void Machine::release(uint32_t tensor) {
   if (!has_storage(tensor)) return;
   auto& slot = storages_[tensor];
-  if (slot->owned && this->tensor(tensor).on_chip())
-    pool_by_size_[static_cast<size_t>(std::countr_zero(slot->owned_bytes))].push_back(std::move(slot->owned));
   slot->owned.reset();
   slot->data = nullptr;
   free_storages_.push_back(std::move(slot));
 }
 
-std::unique_ptr<std::byte[]> Machine::take(uint32_t tensor) {
-  return has_storage(tensor) ? std::move(storages_[tensor]->owned) : nullptr;
+Buffer Machine::take(uint32_t tensor) {
+  return has_storage(tensor) ? std::move(storages_[tensor]->owned) : Buffer();
 }
 
 // --- naming
@@ -667,10 +649,7 @@ PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, s
     packed_next_ = (packed_next_ + 1) % kSlots;
   }
   PackedOperand& p = packed_[packed_next_];
-  if (p.floats < floats) {
-    p.data.reset(new float[floats]);
-    p.floats = floats;
-  }
+  if (p.buffer.capacity() < floats * 4) p.buffer = buffers_->take(floats * 4);
   p.view = view;
   p.version = reusable ? s.version : 0;
   p.moving = moving;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sterna/base/buffers.h"
 #include "sterna/base/result.h"
 #include "sterna/base/threads.h"
 #include "sterna/machine/defined.h"
@@ -41,8 +42,7 @@ struct Storage {
   Defined* by_matmul = nullptr; ///< PSUM: bytes written by a matmul since allocation
   int64_t row0 = 0, byte0 = 0;  ///< place of the tensor inside `defined`
   int64_t row_bytes = 0;        ///< HBM: bytes of a row of `defined`
-  std::unique_ptr<std::byte[]> owned;
-  size_t owned_bytes = 0;
+  Buffer owned;
   bool writable = true;
   bool written = false;         ///< something was ever written
   uint64_t version = 0;         ///< grows with every opening for writing; never repeats in a machine
@@ -53,8 +53,8 @@ struct PackedOperand {
   View view = {};
   uint64_t version = 0;
   bool moving = false, double_row = false;
-  std::unique_ptr<float[]> data;
-  size_t floats = 0;
+  Buffer buffer;
+  float* data() const { return reinterpret_cast<float*>(buffer.data()); }
 };
 
 /// A view resolved to addresses, for the duration of one instruction.
@@ -84,6 +84,7 @@ class Machine {
     int partitions = 128;
     UninitPolicy uninit = UninitPolicy::kError;
     bool strict = false;
+    std::shared_ptr<BufferPool> buffers;  ///< where memory comes from; one of its own when empty
   };
 
   Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
@@ -99,7 +100,7 @@ class Machine {
   Storage& storage(uint32_t tensor);
   bool has_storage(uint32_t tensor) const;
   /// Hands the bytes of a local HBM tensor to the caller (a result); empty for borrowed ones.
-  std::unique_ptr<std::byte[]> take(uint32_t tensor);
+  Buffer take(uint32_t tensor);
 
   // --- access. Inputs are opened before the output, in the order a fault should name them.
   /// For arithmetic: undefined bytes are a fault, a warning or filled, as the policy says.
@@ -189,7 +190,7 @@ class Machine {
   const std::vector<std::string>* names_ = nullptr;
   std::vector<std::unique_ptr<Storage>> storages_;
   std::vector<std::unique_ptr<Storage>> free_storages_;
-  std::vector<std::vector<std::unique_ptr<std::byte[]>>> pool_by_size_;  // recycled buffers, by power of two
+  std::shared_ptr<BufferPool> buffers_;
   Placed sbuf_, psum_;
   std::vector<int32_t> registers_;
   std::array<float, 128> vector_accumulator_{}, scalar_accumulator_{};

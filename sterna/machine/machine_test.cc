@@ -153,9 +153,9 @@ TEST_F(MachineTest, StorageComesAndGoes) {
   const View h = make({4}, DType::kInt32, Memory::kHbm);
   fill(h, 3);
   const auto bytes = m_.take(h.tensor);
-  ASSERT_TRUE(bytes);
+  ASSERT_TRUE(static_cast<bool>(bytes));
   int32_t got[4];
-  std::memcpy(got, bytes.get(), 16);
+  std::memcpy(got, bytes.data(), 16);
   EXPECT_EQ(got[3], 3);
 }
 

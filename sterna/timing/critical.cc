@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+#include <vector>
 
 namespace sterna {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 class Walk {
  public:
   Walk(const Program& program, const Lowered& lowered, const Schedule& schedule, Timing& out)
-      : program_(program), lowered_(lowered), schedule_(schedule), out_(out) {}
+      : program_(program), lowered_(lowered), schedule_(schedule), out_(out), by_site_(program.sites.size()) {}
 
   void run() {
     uint32_t k = schedule_.last;
@@ -77,11 +77,12 @@ class Walk {
 
   void list_lines() {
     std::map<std::pair<uint32_t, int32_t>, LineTime> lines;
-    for (const auto& [site, ps] : by_site_) {
+    for (uint32_t site = 0; site < by_site_.size(); ++site) {
+      if (by_site_[site] == 0) continue;
       const Site& s = program_.sites[site];
       LineTime& line = lines[{s.file, s.line}];
-      line.ps += ps;
-      if (line.site == 0 || site < line.site) line.site = site;
+      line.ps += by_site_[site];
+      if (line.site == 0) line.site = site;
     }
     for (auto& [key, line] : lines) {
       line.where = program_.place(line.site);
@@ -95,7 +96,7 @@ class Walk {
   const Schedule& schedule_;
   Timing& out_;
   int64_t now_ = 0;
-  std::unordered_map<uint32_t, int64_t> by_site_;
+  std::vector<int64_t> by_site_;
 };
 
 }  // namespace

@@ -5,10 +5,11 @@ Only instructions' own cases come from here; those of tests/golden/semantics are
 """
 
 import case
+import cases_engines
 import cases_movement
 import cases_vector
 
-MODULES = [cases_vector, cases_movement]
+MODULES = [cases_vector, cases_engines, cases_movement]
 
 if __name__ == "__main__":
     for module in MODULES:

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/base/buffers.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace sterna {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+/// Four classes for each power of two, so that at most a quarter is wasted.
+size_t class_size(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 256);
+  const size_t step = std::bit_ceil(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+size_t class_index(size_t capacity) {
+  const auto power = static_cast<size_t>(std::bit_width(capacity - 1));
+  const size_t step = (size_t{1} << power) / 8;
+  return power * 8 + capacity / step;
+}
+
+std::byte* from_system(size_t capacity) {
+  const size_t alignment = capacity >= kHugePage ? kHugePage : 64;
+  void* at = std::aligned_alloc(alignment, (capacity + alignment - 1) / alignment * alignment);
+  if (at != nullptr && capacity >= kHugePage) madvise(at, capacity, MADV_HUGEPAGE);  // a wish, not a need
+  return static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+struct BufferPool::State {
+  std::mutex mutex;
+  std::vector<std::vector<std::byte*>> free;
+  size_t kept = 0, most = 0;
+};
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)), home_(std::move(other.home_)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  home_ = std::move(other.home_);
+  return *this;
+}
+
+void Buffer::reset() {
+  if (data_ == nullptr) return;
+  home_->give_back(data_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
+  home_.reset();
+}
+
+std::shared_ptr<BufferPool> BufferPool::make(size_t most) { return std::shared_ptr<BufferPool>(new BufferPool(most)); }
+
+BufferPool::BufferPool(size_t most) : state_(new State) {
+  state_->most = most;
+  state_->free.resize(64 * 8 + 16);
+}
+
+BufferPool::~BufferPool() {
+  for (auto& list : state_->free)
+    for (std::byte* data : list) std::free(data);
+}
+
+Buffer BufferPool::take(size_t bytes) {
+  Buffer buffer;
+  buffer.capacity_ = class_size(bytes);
+  {
+    std::lock_guard lock(state_->mutex);
+    auto& list = state_->free[class_index(buffer.capacity_)];
+    if (!list.empty()) {
+      buffer.data_ = list.back();
+      list.pop_back();
+      state_->kept -= buffer.capacity_;
+    }
+  }
+  if (buffer.data_ == nullptr) buffer.data_ = from_system(buffer.capacity_);
+  if (buffer.data_ == nullptr)
+    buffer.capacity_ = 0;
+  else
+    buffer.home_ = shared_from_this();
+  return buffer;
+}
+
+void BufferPool::give_back(std::byte* data, size_t capacity) {
+  {
+    std::lock_guard lock(state_->mutex);
+    if (state_->kept + capacity <= state_->most) {
+      state_->free[class_index(capacity)].push_back(data);
+      state_->kept += capacity;
+      return;
+    }
+  }
+  std::free(data);
+}
+
+}  // namespace sterna

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/base/buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace sterna {
+namespace {
+
+TEST(Buffers, HoldsWhatWasAskedForOnACacheLine) {
+  auto pool = BufferPool::make();
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{255}, size_t{257}, size_t{4096}, size_t{5000}, size_t{1} << 20, (size_t{3} << 20) + 1}) {
+    Buffer b = pool->take(bytes);
+    ASSERT_TRUE(b);
+    EXPECT_GE(b.capacity(), bytes);
+    EXPECT_LE(b.capacity(), std::max<size_t>(256, bytes + bytes / 4 + 1));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data()) % 64, 0u);
+    std::memset(b.data(), 1, b.capacity());
+  }
+}
+
+TEST(Buffers, GivesTheSameMemoryAgain) {
+  auto pool = BufferPool::make();
+  Buffer a = pool->take(10000);
+  std::byte* first = a.data();
+  a.reset();
+  Buffer b = pool->take(10001);  // of the same class
+  EXPECT_EQ(b.data(), first);
+  Buffer c = pool->take(10000);
+  EXPECT_NE(c.data(), first);
+}
+
+TEST(Buffers, KeepsNoMoreThanItsLimit) {
+  auto pool = BufferPool::make(1000);
+  Buffer a = pool->take(4096);
+  a.reset();  // above the limit: given back to the system, not to the list
+  Buffer b = pool->take(256), c = pool->take(256);
+  std::byte* first = b.data();
+  b.reset();
+  EXPECT_EQ(pool->take(200).data(), first);
+}
+
+TEST(Buffers, OutliveTheLastHandleOnThePool) {
+  auto pool = BufferPool::make();
+  Buffer a = pool->take(64);
+  pool.reset();
+  std::memset(a.data(), 0, 64);
+}
+
+TEST(Buffers, ServeSeveralThreads) {
+  auto pool = BufferPool::make();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        Buffer b = pool->take(static_cast<size_t>(1000 + i % 7 * 500));
+        std::memset(b.data(), t, 1000);
+        for (int k = 0; k < 1000; k += 100) ASSERT_EQ(static_cast<int>(b.data()[k]), t);
+      }
+    });
+  for (auto& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace sterna
