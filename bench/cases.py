@@ -10,7 +10,7 @@ import sys
 
 import ml_dtypes
 import numpy as np
-from measure import in_turn, row, seconds, timed
+from measure import in_turn, least, row, timed
 from peer_triton_viz import NAME as TRITON_VIZ
 from peer_triton_viz import Peer
 
@@ -62,7 +62,7 @@ def matmuls():
                 {"ours": timed(lambda: whole(matmul.matmul_blocked, lhs_t, rhs)), "numpy": timed(lambda: wide[0].T @ wide[1])}, REPEAT
             )
             _, kernel = whole(matmul.matmul_blocked, lhs_t, rhs)
-            rate = 2 * size**3 / min(times["ours"]) / 1e9
+            rate = 2 * size**3 / least(times["ours"])[0] / 1e9
             emit(name, times["ours"], "numpy sgemm", times["numpy"], THREADS, 0.7, f"{rate:.0f} GFLOP/s; {parts(kernel)}")
 
 
@@ -115,6 +115,9 @@ def softmaxes():
     emit("softmax 4096x2048 float32", times["ours"], "numpy expression", times["numpy"], THREADS, 2, parts(kernel))
 
 
+EMPTY = 30  # empty Python calls that recording an instruction may cost
+
+
 def empty():
     """What a Python call costs."""
 
@@ -135,15 +138,14 @@ def smalls():
     recording = kernel.recording
 
     def record():
-        with sterna.profile(values=False) as profile:
+        with sterna.profile(values=False):
             small_ops.small_ops(x, rounds)
-        return profile.kernels[0].record_s
 
     peer = Peer()
     run = {
         "ours": timed(lambda: whole(small_ops.small_ops, x, rounds)),
-        "record": record,
-        "empty": lambda: seconds(lambda: empty_calls(count)),
+        "record": timed(record),
+        "empty": timed(lambda: empty_calls(EMPTY * count)),
         "values": timed(recording.replay),
         "timing": timed(recording.timing),
     }
@@ -151,15 +153,12 @@ def smalls():
         run["viz"] = lambda: peer.run("small_ops")
     times = in_turn(run, REPEAT)
     peer.close()
-    rate = {name: f"{count / min(t) / 1e3:.0f} k instructions/s" for name, t in times.items()}
-    call = min(times["empty"]) / count
+    rate = {name: f"{count / least(t)[0] / 1e3:.0f} k instructions/s" for name, t in times.items()}
+    call = least(times["empty"])[0] / count / EMPTY
     name = "100k small instructions"
     emit(name, times["ours"], TRITON_VIZ, times.get("viz"), 1, 5, rate["ours"])
-    allowed = [30 * t for t in times["empty"]]
-    per_call = min(times["record"]) / count / call
-    emit(
-        f"{name}, recording", times["record"], "30 empty calls each", allowed, 1, 1, f"{rate['record']}; {per_call:.1f} calls of {call * 1e9:.0f} ns"
-    )
+    calls = f"{least(times['record'])[0] / count / call:.1f} calls of {call * 1e9:.0f} ns"
+    emit(f"{name}, recording", times["record"], f"{EMPTY} empty calls each", times["empty"], 1, 1, f"{rate['record']}; {calls}")
     emit(f"{name}, values", times["values"], "recording", times["record"], 1, 3, rate["values"])
     emit(f"{name}, timing", times["timing"], "recording", times["record"], 1, 8, rate["timing"])
 

@@ -13,8 +13,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 import types
+
+from measure import seconds
 
 NAME = "triton-viz"
 
@@ -137,9 +138,8 @@ def serve():
     for line in sys.stdin:
         kernel, arguments = cases[line.strip()]
         fresh = [a.copy() if hasattr(a, "copy") else a for a in arguments]  # arguments are written in place
-        start = time.perf_counter()
-        simulator.NKIBeta2InterpretedFunction(kernel).run(*fresh, grid=(1,))
-        print(json.dumps(time.perf_counter() - start), flush=True)
+        run = simulator.NKIBeta2InterpretedFunction(kernel).run
+        print(json.dumps(seconds(lambda run=run, fresh=fresh: run(*fresh, grid=(1,)))), flush=True)
 
 
 if __name__ == "__main__":

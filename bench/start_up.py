@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from measure import in_turn, row, seconds
+from measure import in_turn, least, plus, row, timed
 
 VERSION_S = 0.030  # what `sterna --version` may take
 IMPORT_S = 0.060  # what the package may cost on top of NumPy and ml_dtypes
@@ -14,7 +14,7 @@ IMPORT_S = 0.060  # what the package may cost on top of NumPy and ml_dtypes
 
 def process(*command):
     """A callable that gives the seconds of a run of the command."""
-    return lambda: seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    return timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
 def command():
@@ -32,12 +32,12 @@ def start_up(repeat):
     found = command()
     if found:
         run["version"] = process(found, "--version")
-    in_turn(run, 1)  # files come into memory
+    for once in run.values():
+        once()  # files come into memory
     times = in_turn(run, 3 * repeat)
     rows = []
     if found:
-        rows.append(row("sterna --version", times["version"], "30 ms", [VERSION_S], 1, 1))
-    allowed = [t + IMPORT_S for t in times["numpy"]]
-    more = min(times["import"]) - min(times["numpy"])
-    rows.append(row("import sterna and nki", times["import"], "numpy, ml_dtypes + 60 ms", allowed, 1, 1, f"{more * 1e3:+.0f} ms"))
+        rows.append(row("sterna --version", times["version"], "30 ms", [(VERSION_S, VERSION_S)], 1, 1))
+    more = least(times["import"])[0] - least(times["numpy"])[0]
+    rows.append(row("import sterna and nki", times["import"], "numpy, ml_dtypes + 60 ms", plus(times["numpy"], IMPORT_S), 1, 1, f"{more * 1e3:+.0f} ms"))
     return rows

@@ -110,6 +110,7 @@ class SiteFinder {
 };
 /// Files whose frames belong to the front ends; a prefix of co_filename.
 void add_internal_prefix(const std::string& prefix);
+bool is_internal_file(const std::string& file);
 
 /// One kernel call in the making: builder, executor, borrowed arguments.
 struct Recording {

@@ -196,6 +196,11 @@ PyObject* internal_prefix(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* is_internal(PyObject*, PyObject* file) {
+  const char* text = PyUnicode_AsUTF8(file);
+  return text ? PyBool_FromLong(is_internal_file(text)) : nullptr;
+}
+
 PyObject* current(PyObject*, PyObject*) {
   RecordingObject* recording = current_recording();
   return recording ? Py_NewRef(reinterpret_cast<PyObject*>(recording)) : nullptr;
@@ -317,6 +322,7 @@ PyMethodDef methods[] = {
     {"register_buffer", register_buffer, METH_VARARGS, "register_buffer(object, memory)"},
     {"set_hook", set_hook, METH_VARARGS, "set_hook(name, object)"},
     {"internal_prefix", internal_prefix, METH_VARARGS, "Frames of files below this path are not the user's."},
+    {"is_internal", is_internal, METH_O, "True for a file of a front end."},
     {"current", current, METH_NOARGS, "The recording of this thread."},
     {"is_recording", is_recording, METH_NOARGS, "True inside a kernel."},
     {"decode", decode, METH_VARARGS, "decode(dtype, bits): bytes of fp32."},

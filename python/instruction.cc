@@ -30,7 +30,7 @@ struct InstructionObject {
 PyTypeObject* instruction_type = nullptr;
 
 bool wrong_type(const FieldSpec& field, const char* wanted, PyObject* got) {
-  PyErr_Format(PyExc_TypeError, "'%.*s' must be %s, not %s", static_cast<int>(field.name.size()), field.name.data(), wanted, Py_TYPE(got)->tp_name);
+  PyErr_SetString(PyExc_TypeError, cat("'", field.name, "' must be ", wanted, ", not ", Py_TYPE(got)->tp_name).c_str());
   return false;
 }
 
@@ -55,7 +55,7 @@ bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
   if (!fill_int(field, value, &number)) return false;
   const long long known = static_cast<long long>(text::spellings(field.type).size());
   if (number < 0 || number >= known) {
-    PyErr_Format(PyExc_ValueError, "'%.*s' is %lld, which has no meaning", static_cast<int>(field.name.size()), field.name.data(), number);
+    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' is ", number, ", which has no meaning").c_str());
     return false;
   }
   *static_cast<E*>(at) = static_cast<E>(number);
@@ -66,7 +66,7 @@ bool fill_view(const FieldSpec& field, PyObject* value, View* out, RecordingObje
   if (Py_TYPE(value) != tensor_type) return wrong_type(field, "a tensor", value);
   auto* t = reinterpret_cast<TensorObject*>(value);
   if (t->recording != recording) {
-    PyErr_Format(PyExc_ValueError, "'%.*s' is a tensor of another kernel call", static_cast<int>(field.name.size()), field.name.data());
+    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' is a tensor of another kernel call").c_str());
     return false;
   }
   *out = t->view;
@@ -133,7 +133,7 @@ bool fill_list(const FieldSpec& field, PyObject* value, long long* out, int most
   for (Py_ssize_t i = 0; good && i < n; ++i) good = fill_int(field, PySequence_Fast_GET_ITEM(fast, i), out + i);
   *count = static_cast<int>(n);
   Py_DECREF(fast);
-  if (!good && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "'%.*s' has %zd items, at most %d fit", static_cast<int>(field.name.size()), field.name.data(), n, most);
+  if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' has ", n, " items, at most ", most, " fit").c_str());
   return good;
 }
 
@@ -164,7 +164,7 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
       if (!fill_int(field, value, &number)) return false;
       // Registers and offsets are 32 bits: the upper half of the unsigned range is the same bits.
       if (number < INT32_MIN || number > int64_t{UINT32_MAX}) {
-        PyErr_Format(PyExc_OverflowError, "'%.*s' is %lld, which does not fit 32 bits", static_cast<int>(field.name.size()), field.name.data(), number);
+        PyErr_SetString(PyExc_OverflowError, cat("'", field.name, "' is ", number, ", which does not fit 32 bits").c_str());
         return false;
       }
       *static_cast<int32_t*>(at) = static_cast<int32_t>(number);

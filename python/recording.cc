@@ -277,6 +277,10 @@ PyObject* finish(PyObject* self, PyObject* args) {
   }
   Py_DECREF(fast);
   r.sites.forget();
+  if (r.builder.open_regions() > 0) {
+    raise_fault(Fault(FaultKind::kBadInput, "REGION2", "A recorded loop was left before its end: no break or return inside nl.dynamic_range."));
+    return nullptr;
+  }
   if (execute != 0 && !r.flush(true)) return nullptr;
   r.done = true;
   Py_RETURN_NONE;

@@ -21,6 +21,12 @@ int last_instruction(PyFrameObject* frame) {
 
 void add_internal_prefix(const std::string& prefix) { internal_prefixes().push_back(prefix); }
 
+bool is_internal_file(const std::string& file) {
+  for (const std::string& prefix : internal_prefixes())
+    if (file.rfind(prefix, 0) == 0) return true;
+  return false;
+}
+
 SiteFinder::~SiteFinder() { forget(); }
 
 void SiteFinder::forget() {
@@ -40,7 +46,7 @@ const SiteFinder::CodeInfo& SiteFinder::info(Program& program, PyCodeObject* cod
   const char* function = PyUnicode_AsUTF8(code->co_name);
   if (file == nullptr || function == nullptr) PyErr_Clear();
   const std::string path = file ? file : "?";
-  for (const std::string& prefix : internal_prefixes()) made.internal = made.internal || path.rfind(prefix, 0) == 0;
+  made.internal = is_internal_file(path);
   made.file = program.names.intern(path);
   made.function = program.names.intern(function ? function : "?");
   return made;

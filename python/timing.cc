@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predicted run of a recording, as Python sees it.
 #include "nanobind_quiet.h"
-
 #include "sterna/program/text.h"
 #include "sterna/timing/model.h"
+#include "sterna/timing/to_trace.h"
 #include "timing_binding.h"
+#include "trace_binding.h"
 
 namespace nb = nanobind;
 
@@ -49,17 +50,20 @@ nb::dict engines(const Prediction& p) {
 nb::list lines(const Prediction& p) {
   nb::list out;
   for (const LineTime& line : p.timing.lines)
-    out.append(nb::make_tuple(line.where.file, line.where.line, line.where.function, us(line.ps), part(line.ps, p.timing.kernel_ps)));
+    out.append(nb::make_tuple(line.where.file, line.where.line, line.where.function, us(line.ps),
+                              part(line.ps, p.timing.kernel_ps)));
   return out;
 }
 
 nb::list uncertain(const Prediction& p) {
   nb::list out;
-  for (const UncertainNumber& n : p.timing.uncertain) out.append(nb::make_tuple(n.key, n.text, text(name(n.trust)), n.source));
+  for (const UncertainNumber& n : p.timing.uncertain)
+    out.append(nb::make_tuple(n.key, n.text, text(name(n.trust)), n.source));
   return out;
 }
 
-/// {"operand": share, ...}: the time that engines and queues stand still between two of their instructions, by what the second one waited for.
+/// {"operand": share, ...}: the time that engines and queues stand still between two of their instructions, by what the
+/// second one waited for.
 nb::dict waits(const Prediction& p) {
   std::array<int64_t, kCauses> still = {};
   std::array<int64_t, kQueues> free_from = {};
@@ -83,7 +87,9 @@ nb::dict critical(const Prediction& p) {
   const auto& spent = p.timing.critical_ps;
   nb::dict out;
   for (size_t i = 0; i < spent.size(); ++i) {
-    const std::string_view label = i < kQueues ? kQueueNames[i] : i == kQueues ? std::string_view("hbm") : std::string_view("latency");
+    const std::string_view label = i < kQueues    ? kQueueNames[i]
+                                   : i == kQueues ? std::string_view("hbm")
+                                                  : std::string_view("latency");
     if (spent[i] > 0) out[text(label)] = part(spent[i], p.timing.kernel_ps);
   }
   return out;
@@ -99,19 +105,30 @@ nb::bytes column(const Prediction& p, F value) {
 }
 
 void add_columns(nb::class_<Prediction>& c) {
-  c.def("start", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.start; }); }, "int64 picoseconds of each instruction, in program order.")
-      .def("end", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.end; }); }, "int64 picoseconds.")
-      .def("queue", [](const Prediction& p) { return column<uint8_t>(p, [](auto& i) { return i.queue; }); }, "uint8, an index into queue_names.")
-      .def("cause", [](const Prediction& p) { return column<uint8_t>(p, [](auto& i) { return i.cause; }); }, "uint8, an index into cause_names.")
-      .def("cause_instruction", [](const Prediction& p) { return column<uint32_t>(p, [](auto& i) { return i.cause_instruction; }); },
-           "uint32, the instruction that was waited for; 4294967295 for none.")
-      .def("record", [](const Prediction& p) { return column<uint32_t>(p, [](auto& i) { return i.record; }); }, "uint32, the record in the program.");
+  c.def(
+       "start", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.start; }); },
+       "int64 picoseconds of each instruction, in program order.")
+      .def(
+          "end", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.end; }); },
+          "int64 picoseconds.")
+      .def(
+          "queue", [](const Prediction& p) { return column<uint8_t>(p, [](auto& i) { return i.queue; }); },
+          "uint8, an index into queue_names.")
+      .def(
+          "cause", [](const Prediction& p) { return column<uint8_t>(p, [](auto& i) { return i.cause; }); },
+          "uint8, an index into cause_names.")
+      .def(
+          "cause_instruction",
+          [](const Prediction& p) { return column<uint32_t>(p, [](auto& i) { return i.cause_instruction; }); },
+          "uint32, the instruction that was waited for; 4294967295 for none.")
+      .def(
+          "record", [](const Prediction& p) { return column<uint32_t>(p, [](auto& i) { return i.record; }); },
+          "uint32, the record in the program.");
 }
 
-void save(const Prediction&, const std::string& path) {
-  (void)path;
-  raise_fault(Fault(FaultKind::kNotImplemented, "", "Traces cannot be written yet."));
-  throw nb::python_error();
+Trace trace_of(const Prediction& p) {
+  const Recording& r = p.from();
+  return to_trace(r.builder.program(), r.path(), *r.chip, p.timing);
 }
 
 }  // namespace
@@ -119,13 +136,12 @@ void save(const Prediction&, const std::string& path) {
 PyObject* recording_timing(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cores_on_stack", nullptr};
   TimingOptions options;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i", const_cast<char**>(names), &options.cores_on_stack)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i", const_cast<char**>(names), &options.cores_on_stack))
+    return nullptr;
   Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
   Result<Timing> timing = Fault();
-  Py_BEGIN_ALLOW_THREADS
-  timing = predict(r.builder.program(), r.path(), *r.chip, options);
-  Py_END_ALLOW_THREADS
-  if (!timing) {
+  Py_BEGIN_ALLOW_THREADS timing = predict(r.builder.program(), r.path(), *r.chip, options);
+  Py_END_ALLOW_THREADS if (!timing) {
     if (timing.error().where.file.empty()) r.builder.program().locate(timing.error());
     raise_fault(timing.error());
     return nullptr;
@@ -157,26 +173,43 @@ PyObject* recording_text(PyObject* self, PyObject*) {
 bool add_timing_type(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module);
   nb::class_<Prediction> c(m, "Timing", "The predicted run of one kernel call.");
-  c.def_prop_ro("total_ns", [](const Prediction& p) { return p.timing.total_ns(); }, "From the launch to the last result.")
-      .def_prop_ro("kernel_ns", [](const Prediction& p) { return static_cast<double>(p.timing.kernel_ps) / 1000; }, "The same without the launch.")
-      .def_prop_ro("bound", [](const Prediction& p) { return p.timing.bound; }, "What the critical path is spent on most.")
+  c.def_prop_ro(
+       "total_ns", [](const Prediction& p) { return p.timing.total_ns(); }, "From the launch to the last result.")
+      .def_prop_ro(
+          "kernel_ns", [](const Prediction& p) { return static_cast<double>(p.timing.kernel_ps) / 1000; },
+          "The same without the launch.")
+      .def_prop_ro(
+          "bound", [](const Prediction& p) { return p.timing.bound; }, "What the critical path is spent on most.")
       .def_prop_ro("engines", engines, "Name -> busy_us, active (share of the kernel's time), instructions.")
       .def_prop_ro("lines", lines, "(file, line, function, us, share) on the critical path, most first.")
       .def_prop_ro("critical", critical, "What the critical path is spent on: name -> share.")
       .def_prop_ro("waits", waits, "Why engines and queues stand still: cause -> share of all waiting.")
-      .def_prop_ro("uncertain", uncertain, "(key, text, trust, source) of each number used that is neither documented nor measured.")
-      .def_prop_ro("notes", [](const Prediction& p) { return p.timing.notes; }, "Assumptions of the model itself.")
+      .def_prop_ro("uncertain", uncertain,
+                   "(key, text, trust, source) of each number used that is neither documented nor measured.")
+      .def_prop_ro(
+          "notes", [](const Prediction& p) { return p.timing.notes; }, "Assumptions of the model itself.")
       .def_prop_ro("dma_bytes", [](const Prediction& p) { return p.timing.dma_bytes; })
-      .def_prop_ro("hbm_read", [](const Prediction& p) { return p.timing.hbm_read; }, "Bytes.")
-      .def_prop_ro("hbm_written", [](const Prediction& p) { return p.timing.hbm_written; }, "Bytes.")
+      .def_prop_ro(
+          "hbm_read", [](const Prediction& p) { return p.timing.hbm_read; }, "Bytes.")
+      .def_prop_ro(
+          "hbm_written", [](const Prediction& p) { return p.timing.hbm_written; }, "Bytes.")
       .def_prop_ro("multiply_adds", [](const Prediction& p) { return p.timing.multiply_adds; })
-      .def_prop_ro("sbuf_peak", [](const Prediction& p) { return p.timing.sbuf_peak; }, "Bytes of one partition.")
-      .def_prop_ro("psum_peak", [](const Prediction& p) { return p.timing.psum_peak; }, "Bytes of one partition.")
-      .def_prop_ro("sbuf_capacity", [](const Prediction& p) { return p.timing.sbuf_capacity; }, "Bytes of one partition.")
-      .def_prop_ro("psum_capacity", [](const Prediction& p) { return p.timing.psum_capacity; }, "Bytes of one partition.")
-      .def_prop_ro("instructions", [](const Prediction& p) { return p.timing.instructions.size(); }, "How many ran.")
-      .def("save", save, nb::arg("path"), "Writes the trace; a name that ends in .json gives Perfetto's form.");
+      .def_prop_ro(
+          "sbuf_peak", [](const Prediction& p) { return p.timing.sbuf_peak; }, "Bytes of one partition.")
+      .def_prop_ro(
+          "psum_peak", [](const Prediction& p) { return p.timing.psum_peak; }, "Bytes of one partition.")
+      .def_prop_ro(
+          "sbuf_capacity", [](const Prediction& p) { return p.timing.sbuf_capacity; }, "Bytes of one partition.")
+      .def_prop_ro(
+          "psum_capacity", [](const Prediction& p) { return p.timing.psum_capacity; }, "Bytes of one partition.")
+      .def_prop_ro(
+          "instructions", [](const Prediction& p) { return p.timing.instructions.size(); }, "How many ran.")
+      .def("trace", trace_of, "The run as a Trace.")
+      .def(
+          "save", [](const Prediction& p, const std::string& path) { save_trace_as(trace_of(p), path); },
+          nb::arg("path"), "Writes the trace; a name that ends in .json gives Perfetto's form.");
   add_columns(c);
+  add_trace_type(module);
   auto names = [](auto& list) {
     nb::list out;
     for (std::string_view one : list) out.append(text(one));

@@ -8,6 +8,7 @@ import nki
 import nki.language as nl
 import numpy as np
 import pytest
+
 import sterna
 from sterna import profiler, progress
 
@@ -42,7 +43,16 @@ def test_a_call_has_a_time_a_bound_and_its_place():
     (kernel,) = p.kernels
     assert (kernel.name, kernel.arguments, kernel.calls) == ("double", "float32[128, 64]", 1)
     assert kernel.file == __file__ and kernel.line == double.func.__code__.co_firstlineno
-    assert kernel.time_us > 0 and kernel.bound in ("tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm", "latency")
+    assert kernel.time_us > 0 and kernel.bound in (
+        "tensor",
+        "vector",
+        "scalar",
+        "gpsimd",
+        "sync",
+        "dma",
+        "hbm",
+        "latency",
+    )
     assert kernel.engines["vector"] > 0 and kernel.engines["tensor"] == 0
     assert kernel.refused is None
 
@@ -163,7 +173,9 @@ def test_what_is_uncertain_has_a_source():
     with sterna.profile() as p:
         double(ones())
     numbers = p.kernels[0].timing.uncertain
-    assert numbers and all(key and text and trust in ("claimed", "estimated", "assumed") for key, text, trust, _ in numbers)
+    assert numbers and all(
+        key and text and trust in ("claimed", "estimated", "assumed") for key, text, trust, _ in numbers
+    )
 
 
 def test_the_program_has_its_text():
@@ -228,7 +240,7 @@ def draw(is_terminal, delay, phase="running"):
 
 def test_progress_is_drawn_and_cleared_on_a_terminal():
     drawn = draw(True, 0)
-    assert "sterna: slow: running [#######" in drawn and "25 % of 200 instructions" in drawn
+    assert "sterna: slow: running [#######" in drawn and "25 % of 200 records" in drawn
     assert drawn.endswith("\r\x1b[K")
 
 
@@ -239,4 +251,4 @@ def test_progress_is_silent_elsewhere():
 
 
 def test_recording_has_no_end_that_is_known():
-    assert progress.text("k", "recording", 1234, 0, 3.2) == "k: recording, 1,234 instructions, 3 s"
+    assert progress.text("k", "recording", 1234, 0, 3.2) == "k: recording, 1,234 records, 3 s"

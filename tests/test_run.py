@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import sterna
 from sterna import options, run
 
 COMMAND = [sys.executable, "-m", "sterna.run"]
-KERNEL = '''\
+KERNEL = """\
 import numpy as np
 import nki
 import nki.language as nl
@@ -29,7 +32,7 @@ def double(a):
 
 def call(columns=64):
     return double(np.ones((128, columns), np.float32))
-'''
+"""
 
 
 @pytest.fixture
@@ -39,10 +42,14 @@ def folder(tmp_path):
 
 
 def sterna_run(folder, *words, command=None, **changes):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("STERNA_STRICT", "NEURON_", "NKI_"))}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("STERNA_STRICT", "NEURON_", "NKI_"))
+    }
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment.update(changes)
-    return subprocess.run([*(command or COMMAND), *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [*(command or COMMAND), *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
 def script(folder, text, name="script.py"):
@@ -72,7 +79,9 @@ def test_the_command_in_cpp_does_the_same(folder):
     assert done.returncode == 5 and done.stderr.startswith("sterna: target trn2")
 
 
-@pytest.mark.parametrize(("end", "status"), [("", 0), ("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no')", 1), ("1 / 0", 1)])
+@pytest.mark.parametrize(
+    ("end", "status"), [("", 0), ("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no')", 1), ("1 / 0", 1)]
+)
 def test_the_exit_status_is_the_programs(folder, end, status):
     script(folder, f"import sys\nfrom kernel import call\ncall()\n{end}\n")
     done = sterna_run(folder, "script.py")
@@ -101,7 +110,10 @@ def test_a_syntax_error_is_what_python_prints(folder):
 
 
 def test_the_programs_own_hook_gets_the_exception(folder):
-    script(folder, "import sys\nsys.excepthook = lambda kind, value, tb: print('mine', value, tb.tb_lineno)\nraise KeyError(3)\n")
+    script(
+        folder,
+        "import sys\nsys.excepthook = lambda kind, value, tb: print('mine', value, tb.tb_lineno)\nraise KeyError(3)\n",
+    )
     done = sterna_run(folder, "--quiet", "script.py")
     assert (done.returncode, done.stdout, done.stderr) == (1, "mine 3 3\n", "")
 
@@ -112,7 +124,9 @@ SHOW = "import sys\nprint(__name__, sys.argv, sys.path[0], sys.modules['__main__
 def test_a_script_sees_what_python_gives_it(folder):
     (folder / "deep").mkdir()
     script(folder / "deep", SHOW)
-    plain = subprocess.run([sys.executable, "deep/script.py", "--trace", "x"], cwd=folder, capture_output=True, text=True)
+    plain = subprocess.run(
+        [sys.executable, "deep/script.py", "--trace", "x"], cwd=folder, capture_output=True, text=True
+    )
     done = sterna_run(folder, "--quiet", "deep/script.py", "--trace", "x")
     assert done.stdout == plain.stdout and "--trace" in done.stdout
 
@@ -128,7 +142,9 @@ def test_a_module_sees_what_python_gives_it(folder):
 def test_code_and_stdin(folder):
     done = sterna_run(folder, "--quiet", "-c", "import sys; print(__name__, sys.argv)", "-x")
     assert done.stdout == "__main__ ['-c', '-x']\n"
-    done = subprocess.run([*COMMAND, "--quiet", "-", "a"], cwd=folder, input="import sys; print(sys.argv)", capture_output=True, text=True)
+    done = subprocess.run(
+        [*COMMAND, "--quiet", "-", "a"], cwd=folder, input="import sys; print(sys.argv)", capture_output=True, text=True
+    )
     assert done.stdout == "['-', 'a']\n"
 
 
@@ -162,7 +178,9 @@ def test_json_replaces_the_text_or_goes_to_a_file(folder):
 def test_the_target_is_chosen_by_option_then_environment(folder):
     script(folder, "from kernel import call\ncall()\n")
     assert sterna_run(folder, "--target", "trn1", "script.py").stderr.startswith("sterna: target trn1,")
-    assert sterna_run(folder, "script.py", NEURON_PLATFORM_TARGET_OVERRIDE="trn3").stderr.startswith("sterna: target trn3,")
+    assert sterna_run(folder, "script.py", NEURON_PLATFORM_TARGET_OVERRIDE="trn3").stderr.startswith(
+        "sterna: target trn3,"
+    )
     done = sterna_run(folder, "--target=trn1", "script.py", NEURON_PLATFORM_TARGET_OVERRIDE="trn3")
     assert done.stderr.startswith("sterna: target trn1,")
 
@@ -176,7 +194,9 @@ def test_without_timing_calls_are_counted(folder):
 def test_a_prediction_that_is_refused_does_not_end_the_run(folder):
     text = "import numpy as np\nimport nki, nki.language as nl\n"
     text += "@nki.jit\ndef large(a):\n    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\n"
-    text += "    x, y, z = nl.load(a), nl.load(a), nl.load(a)\n    nl.store(out, nl.add(nl.add(x, y), z))\n    return out\n"
+    text += (
+        "    x, y, z = nl.load(a), nl.load(a), nl.load(a)\n    nl.store(out, nl.add(nl.add(x, y), z))\n    return out\n"
+    )
     text += "print(large(np.ones((128, 25000), np.float32)).max())\n"
     script(folder, text)
     done = sterna_run(folder, "script.py")
@@ -190,13 +210,17 @@ def test_kernels_of_threads_are_seen(folder):
 
 
 def test_a_forked_child_does_not_report(folder):
-    script(folder, "import os\nfrom kernel import call\ncall()\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\n")
+    script(
+        folder, "import os\nfrom kernel import call\ncall()\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\n"
+    )
     assert sterna_run(folder, "script.py").stderr.count("sterna: target") == 1
 
 
 def test_an_interrupt_ends_as_in_python_and_reports(folder):
     script(folder, "import time\nfrom kernel import call\ncall()\nprint('ready', flush=True)\ntime.sleep(60)\n")
-    process = subprocess.Popen([*COMMAND, "script.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "script.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
@@ -269,11 +293,16 @@ def test_one_trace_for_each_kernel(folder):
     assert (folder / "out-2.json").exists() and not (folder / "out.json").exists()
 
 
-def test_a_binary_trace_is_smaller_than_its_text(folder):
+def test_a_binary_trace_reads_back(folder):
     script(folder, "from kernel import call\ncall()\n")
     done = sterna_run(folder, "--trace", "out.trace", "--json", "script.py")
-    assert json.loads(done.stderr)["kernels"][0]["trace"] == "out.trace"
-    assert (folder / "out.trace").stat().st_size > 0
+    kernel = json.loads(done.stderr)["kernels"][0]
+    assert kernel["trace"] == "out.trace"
+    trace = sterna.load_trace(folder / "out.trace")
+    assert (trace.program, trace.target, len(trace)) == ("double", "trn2", kernel["predicted"]["instructions"])
+    assert trace.total_ns == pytest.approx(kernel["predicted"]["time_us"] * 1000)
+    places = [trace.place(site) for site in np.frombuffer(trace.columns["site"], trace.column_types["site"])]
+    assert {pathlib.Path(place).name for place in places} == {"kernel.py:9", "kernel.py:10"}
 
 
 def test_a_trace_that_cannot_be_written_is_said_with_status_3(folder):

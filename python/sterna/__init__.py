@@ -24,6 +24,7 @@ __all__ = [
     "SternaWarning",
     "WrongType",
     "chip",
+    "load_trace",
     "profile",
 ]
 
@@ -45,3 +46,8 @@ def profile(target=None, values=True):
 def chip(name="trn2"):
     """What front ends need to know of a chip, as a dict; ``sterna chip NAME`` prints all of it."""
     return _core.chip(name)
+
+
+def load_trace(path):
+    """A trace that `sterna run --trace` or `trace.save` wrote, as an object: len(), columns, tensors, metrics, save()."""
+    return _core.load_trace(_os.fspath(path))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of array that a caller may hold: numpy, torch, jax, and whatever speaks DLPack. Nothing is imported before it is met."""
 
+import functools
 import sys
 
 import numpy as np
@@ -9,6 +10,12 @@ _NUMPY_DTYPES = {"bool": np.dtype(np.bool_), "tfloat32": np.dtype(np.float32)}
 # Packed types have no numpy type: four elements are one word.
 _NUMPY_DTYPES.update(dict.fromkeys(("float8_e4m3fn_x4", "float8_e5m2_x4"), np.dtype(np.uint32)))
 _NUMPY_DTYPES["float4_e2m1fn_x4"] = np.dtype(np.uint16)
+
+
+@functools.lru_cache(maxsize=None)
+def name_of(dtype):
+    """`dtype.name`, which numpy puts together anew each time; in a small kernel's call that shows."""
+    return dtype.name
 
 
 def numpy_dtype(name):

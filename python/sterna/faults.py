@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults as Python exceptions. Each kind is a class of its own and also the built-in exception a caller would expect."""
 
+import sys
+import warnings
+
 from sterna import _core
 
 
 class SternaWarning(UserWarning):
     """A remark on a kernel: it runs, but something is undocumented, deprecated or only accepted for compatibility."""
+
+
+def warn_caller(message):
+    """A remark at the line of the user's program that called a kernel."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _core.is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, SternaWarning, frame.f_code.co_filename, frame.f_lineno, registry=registry)
 
 
 class Fault(Exception):

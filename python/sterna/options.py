@@ -59,7 +59,12 @@ def _set(field, fixed=None):
 
 
 OPTIONS = (
-    Option("--target", "CHIP", "chip to predict for; `sterna chip` lists them (default trn2, or what the environment says)", _set("target")),
+    Option(
+        "--target",
+        "CHIP",
+        "chip to predict for; `sterna chip` lists them (default trn2, or what the environment says)",
+        _set("target"),
+    ),
     Option(
         "--trace",
         "FILE",
@@ -69,8 +74,15 @@ OPTIONS = (
     Option("--json", "=FILE", "report as JSON, to stderr in place of the text, or to FILE beside it", _json),
     Option("--quiet", "", "no report; --json=FILE and --trace are still written", _set("quiet", (True,))),
     Option("--no-timing", "", "values only: predict nothing", _set("timing", (False,))),
-    Option("--strict", "", "what only the official simulator accepts is an error, as STERNA_STRICT=1", _set("strict", (True,))),
-    Option("--threads", "N", "threads for computing values; 0 takes every processor. Results do not depend on it", _threads),
+    Option(
+        "--strict",
+        "",
+        "what only the official simulator accepts is an error, as STERNA_STRICT=1",
+        _set("strict", (True,)),
+    ),
+    Option(
+        "--threads", "N", "threads for computing values; 0 takes every processor. Results do not depend on it", _threads
+    ),
     Option("--no-progress", "", "no progress line on a terminal", _set("progress", (False,))),
     Option("--help", "", "print this", _set("help", (True,))),
 )
@@ -99,7 +111,9 @@ exit status:
 def help_text():
     lines = []
     for option in OPTIONS:
-        shown = option.name + (f"[{option.value}]" if option.value.startswith("=") else f" {option.value}" if option.value else "")
+        shown = option.name + (
+            f"[{option.value}]" if option.value.startswith("=") else f" {option.value}" if option.value else ""
+        )
         lines.append(f"  {shown:<16} {option.help}")
     return _USAGE + "options:\n" + "\n".join(lines) + "\n" + _STATUS
 

@@ -201,7 +201,14 @@ def _as_dict(timing, lines):
         "critical_path": timing.critical,
         "waits": timing.waits,
         "lines": [
-            {"file": file, "line": line, "function": function, "time_us": us, "share": share, "text": _source(file, line)}
+            {
+                "file": file,
+                "line": line,
+                "function": function,
+                "time_us": us,
+                "share": share,
+                "text": _source(file, line),
+            }
             for file, line, function, us, share in timing.lines[:lines]
         ],
         "dma_bytes": timing.dma_bytes,
@@ -213,14 +220,22 @@ def _as_dict(timing, lines):
         "psum_peak_bytes": timing.psum_peak,
         "psum_capacity_bytes": timing.psum_capacity,
         "uncertain": [
-            {"key": key, "value": text, "trust": trust, "source": source} for key, text, trust, source in timing.uncertain
+            {"key": key, "value": text, "trust": trust, "source": source}
+            for key, text, trust, source in timing.uncertain
         ],
         "notes": timing.notes,
     }
 
 
 def _source(file, line):
-    return linecache.getline(file, line).strip() if file else ""
+    """The line's text; with the lines after it while a bracket is open, since a call's first line alone says little."""
+    text = linecache.getline(file, line).strip() if file else ""
+    for extra in range(1, 4):
+        if sum(text.count(c) for c in "([{") <= sum(text.count(c) for c in ")]}"):
+            break
+        following = linecache.getline(file, line + extra).strip()
+        text += following if text.endswith(("(", "[", "{")) else " " + following
+    return text.strip()
 
 
 class Profile:
@@ -316,6 +331,8 @@ _LONGEST = 60
 
 
 def _text(value):
+    if isinstance(value, type):
+        return value.__qualname__
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         name = str(getattr(dtype, "name", dtype)).rsplit(".", 1)[-1]
@@ -323,7 +340,7 @@ def _text(value):
     if isinstance(value, (list, tuple)):
         open_, close = "[]" if isinstance(value, list) else "()"
         return _short(open_ + ", ".join(_text(item) for item in value) + close)
-    if isinstance(value, type) or callable(value):
+    if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
     try:
         # Addresses differ from call to call and say nothing.

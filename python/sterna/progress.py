@@ -19,11 +19,11 @@ WIDTH = 30
 def text(name, phase, size, executed, seconds):
     """What the line says. Recording has no end that is known; running has."""
     if phase == "recording":
-        return f"{name}: recording, {size:,} instructions, {seconds:.0f} s"
+        return f"{name}: recording, {size:,} records, {seconds:.0f} s"
     if phase == "running" and size:
         share = min(executed / size, 1)
         done = int(share * WIDTH)
-        return f"{name}: running [{'#' * done}{'.' * (WIDTH - done)}] {100 * share:3.0f} % of {size:,} instructions, {seconds:.0f} s"
+        return f"{name}: running [{'#' * done}{'.' * (WIDTH - done)}] {100 * share:3.0f} % of {size:,} records, {seconds:.0f} s"
     return f"{name}: {phase}, {seconds:.0f} s"
 
 

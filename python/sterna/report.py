@@ -17,7 +17,7 @@ ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm")
 _TRUST = ("assumed", "estimated", "claimed")
 
 
-def document(kernels, target, nki, version, command, status):
+def document(kernels, target, nki, version, command, status, problems=()):
     """What --json writes."""
     return {
         "schema": "sterna.run",
@@ -28,6 +28,7 @@ def document(kernels, target, nki, version, command, status):
         "command": command,
         "exit_status": status,
         "warnings": sum(kernel["warnings"] for kernel in kernels),
+        "problems": list(problems),
         "kernels": kernels,
     }
 
@@ -53,7 +54,9 @@ def as_text(doc, width=WIDTH, colour=False, folder=None):
         page.block(kernel)
     foot = _uncertain(kernels)
     if doc["warnings"]:
-        foot.append(f"{_counted(doc['warnings'], 'warning')} about these kernels; PYTHONWARNINGS=always shows each of them")
+        foot.append(
+            f"{_counted(doc['warnings'], 'warning')} about these kernels; PYTHONWARNINGS=always shows each of them"
+        )
     if foot:
         page.add("", *foot)
     return "\n".join(page.lines) + "\n"
@@ -106,7 +109,9 @@ class _Page:
 
     def prediction(self, p, depends_on_data):
         first = " (of the first call; it depends on the data)" if depends_on_data else ""
-        self.add(f"  time     {time_text(p['time_us'])}{first}, bound by {p['bound']}, {_counted(p['instructions'], 'instruction')}")
+        self.add(
+            f"  time     {time_text(p['time_us'])}{first}, bound by {p['bound']}, {_counted(p['instructions'], 'instruction')}"
+        )
         active = [f"{name} {percent(p['engines'][name]['active'])}" for name in ENGINES if name in p["engines"]]
         self.add("  active   " + "  ".join(active))
         self.add(
@@ -154,8 +159,12 @@ def _uncertain(kernels):
         return []
     trusts = [number["trust"] for number in numbers.values()]
     counts = ", ".join(f"{trusts.count(trust)} {trust}" for trust in _TRUST if trust in trusts)
-    out = [f"These predictions use {_counted(len(numbers), 'number')} that {'is' if len(numbers) == 1 else 'are'} not documented ({counts}):"]
-    ordered = sorted(numbers.values(), key=lambda number: _TRUST.index(number["trust"]) if number["trust"] in _TRUST else 0)
+    out = [
+        f"These predictions use {_counted(len(numbers), 'number')} that {'is' if len(numbers) == 1 else 'are'} not documented ({counts}):"
+    ]
+    ordered = sorted(
+        numbers.values(), key=lambda number: _TRUST.index(number["trust"]) if number["trust"] in _TRUST else 0
+    )
     out += [f"  {number['key']} = {number['value']} ({number['trust']})" for number in ordered[:UNCERTAIN]]
     rest = len(ordered) - UNCERTAIN
     assumptions = f"{_counted(len(notes), 'assumption')} of the model" if notes else ""

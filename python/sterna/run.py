@@ -44,7 +44,11 @@ def main(words=None):
             _wait_for_threads()
     if os.getpid() != process:
         return status  # a child that the program forked: only the parent reports
-    written = _report(chosen, profile, status)
+    try:
+        written = _report(chosen, profile, status)
+    except Exception as error:  # a mistake of ours must not change how the program ended
+        _complain(f"the report failed, please tell us: {type(error).__name__}: {error}", NOT_WRITTEN)
+        written = False
     if interrupt is not None:
         # Python itself ends as a process that was interrupted does; its traceback is already there.
         sys.excepthook = lambda *about: None
@@ -77,7 +81,9 @@ def _check(chosen):
         if folder and (os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
             raise options.UsageError(f"{option} {path}: cannot write there; the folder must exist and be writable.")
     if chosen.kind == "script" and chosen.program != "-" and not os.path.exists(chosen.program):
-        raise options.UsageError(f"no file {chosen.program!r}; `sterna run -m NAME` runs a module, `sterna run -c CODE` a line of code.")
+        raise options.UsageError(
+            f"no file {chosen.program!r}; `sterna run -m NAME` runs a module, `sterna run -c CODE` a line of code."
+        )
 
 
 def _resolve_names():
@@ -214,22 +220,25 @@ def _report(chosen, profile, status):
     traces = _save_traces(chosen, profile.kernels, kernels, problems)
     target = _target_of(profile.kernels, chosen)
     nki = profile.kernels[0].nki_version if profile.kernels else settings.nki_version()
-    doc = report.document(kernels, target, nki, sterna.__version__, chosen.words, status)
+    doc = report.document(kernels, target, nki, sterna.__version__, chosen.words, status, problems)
     if chosen.json_file:
         _write(chosen.json_file, report.as_json(doc), problems)
-    text = ""
     if chosen.json and not chosen.json_file:
-        text = report.as_json(doc)
-    elif not chosen.quiet:
-        text = report.as_text(doc, colour=_wants_colour(sys.stderr), folder=os.getcwd()) + traces
-    text += "".join(f"sterna run: {problem}\n" for problem in problems)
-    if text and sys.stderr is not None:
-        try:
-            sys.stderr.write(text)
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            pass  # nobody reads it
+        _say(report.as_json(doc))  # with the problems, so that all of stderr's last part is one document
+        return not problems
+    if not chosen.quiet:
+        _say(report.as_text(doc, colour=_wants_colour(sys.stderr), folder=os.getcwd()) + traces)
+    for problem in problems:
+        _complain(problem, NOT_WRITTEN)
     return not problems
+
+
+def _say(text):
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        pass  # nobody reads it
 
 
 def _target_of(kernels, chosen):
@@ -275,7 +284,9 @@ def _write(path, text, problems):
 
 
 def _wants_colour(stream):
-    return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def _flush(stream):

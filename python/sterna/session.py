@@ -8,7 +8,7 @@ import numpy as np
 
 from sterna import _core, arrays, profiler, settings
 from sterna.arrays import numpy_dtype as numpy_dtype
-from sterna.faults import SternaWarning, WrongType
+from sterna.faults import SternaWarning, WrongType, warn_caller
 
 
 class _Argument:
@@ -62,7 +62,7 @@ class Call:
             memory = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
         address = memory.__array_interface__["data"][0]
         try:
-            tensor = self.recording.parameter(memory.shape, memory.dtype.name, name, address, array.flags.writeable, memory)
+            tensor = self.recording.parameter(memory.shape, arrays.name_of(memory.dtype), name, address, array.flags.writeable, memory)
         except TypeError:
             raise WrongType(
                 "wrong type", "ARG3", f"The argument '{name}' has the type {array.dtype}, which no NeuronCore has; convert it first."
@@ -74,11 +74,7 @@ class Call:
     def _find_overlaps(self, name, array):
         for other in self.arguments:
             if array.size and other.array.size and np.may_share_memory(array, other.array):
-                warnings.warn(
-                    f"[ARG4] the arguments '{name}' and '{other.tensor.name}' share memory without being the same array",
-                    SternaWarning,
-                    stacklevel=6,
-                )
+                warn_caller(f"[ARG4] the arguments '{name}' and '{other.tensor.name}' share memory without being the same array")
 
     def copy_back(self):
         """Gives the caller's own arrays the values of copied parameters that were written."""

@@ -3,10 +3,9 @@
 
 import functools
 import os
-import warnings
 
 from sterna import _core
-from sterna.faults import BadInput, SternaWarning
+from sterna.faults import BadInput, warn_caller
 
 #: set by ``sterna run --target`` and ``sterna.profile(target)``; goes before the environment
 forced_target = None
@@ -64,7 +63,7 @@ def check():
 
 @functools.lru_cache(maxsize=None)
 def _warn_precise_fp():
-    warnings.warn("[ENV2] NKI_PRECISE_FP=0 is ignored: types are stored as they are named.", SternaWarning, stacklevel=5)
+    warn_caller("[ENV2] NKI_PRECISE_FP=0 is ignored: types are stored as they are named.")
 
 
 def _flag(name):

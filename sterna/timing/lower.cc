@@ -17,6 +17,8 @@ namespace {
 
 int64_t picoseconds(double ns) { return std::llround(ns * 1000); }
 
+constexpr size_t kMostViews = 20;  // dma_compute has a result, sixteen sources and room to grow
+
 bool is_dma_formula(Formula f) { return f >= Formula::kDma && f <= Formula::kSend; }
 
 /// What is the same for every record of one opcode.
@@ -29,7 +31,7 @@ struct Plan {
   };
   Kind kind = Kind::kUnknown;
   uint8_t views = 0;
-  Slot slot[8] = {};
+  Slot slot[kMostViews] = {};
   const InstructionCost* cost = nullptr;
 };
 
@@ -89,7 +91,7 @@ class Lowering {
       plan.kind = kind_of(row, plan.cost);
       for (const FieldSpec& field : row.field_list()) {
         if (field.type != FieldType::kView && field.type != FieldType::kScalar) continue;
-        if (plan.views < std::size(plan.slot)) plan.slot[plan.views++] = {field.offset, field.role, field.type == FieldType::kScalar};
+        if (plan.views < kMostViews) plan.slot[plan.views++] = {field.offset, field.role, field.type == FieldType::kScalar};
       }
     }
   }
@@ -520,7 +522,7 @@ class Lowering {
   std::vector<ExtraEdge> edges_;              // by consumer
   std::vector<uint32_t> latest_;              // Ref bits of the latest run of each record
   std::vector<int64_t> offsets_;
-  Operand operands_[8] = {};
+  Operand operands_[kMostViews] = {};
   int count_ = 0;
   std::array<Wait, kSlots> latest_wait_{};
   uint32_t mask_ = 0;

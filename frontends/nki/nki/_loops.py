@@ -116,10 +116,10 @@ def no_reorder():
 
 
 @instruction
-def _device_print(src, prefix=0):
+def _device_print(src, prefix=""):
     """Prints a tensor when the program runs."""
 
 
 def device_print(prefix, tensor):
     """Prints `prefix` and the values of `tensor` when the program runs."""
-    _device_print(tensor, _core.current().intern(f"{prefix}"))
+    _device_print(tensor, f"{prefix}")

@@ -351,7 +351,7 @@ def test_tile_size(monkeypatch):
     assert size.gemm_stationary_fmax == 128
     assert size.sbuf_size_bytes == size.sbuf_fmax_bytes * 128 == size.total_available_sbuf_size * 128
     trn2 = size.sbuf_fmax_bytes
-    assert 128 * 1024 < trn2 <= 192 * 1024
+    assert 192 * 1024 <= trn2 <= 224 * 1024
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
     assert trn2 < size.sbuf_fmax_bytes <= 256 * 1024
 

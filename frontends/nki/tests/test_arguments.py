@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in and out of a kernel: kinds, in-place updates, overlaps, results."""
+
+import collections
+
+import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+import pytest
+from sterna import BadInput, NotImplementedFault, RuleError, SternaWarning, WrongType
+
+F32 = np.float32
+
+
+@nki.jit
+def double(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    nl.store(out, t)
+    return out
+
+
+@nki.jit
+def double_in_place(x):
+    t = nl.load(x)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    nl.store(x, t)
+    return x
+
+
+@pytest.mark.parametrize("call", [lambda k, x: k(x), lambda k, x: nki.simulate(k)(x), lambda k, x: k[1](x), lambda k, x: k[(1,)](x),
+                                  lambda k, x: nki.cpu_simulate(k)[1](x), lambda k, x: nki.simulate(k.func)(x), lambda k, x: k(x=x)])  # fmt: skip
+def test_ways_to_call(call):
+    x = np.arange(8, dtype=F32).reshape(2, 4)
+    got = call(double, x)
+    assert type(got) is np.ndarray and got.flags.writeable and got.dtype == F32
+    np.testing.assert_array_equal(got, x * 2)
+
+
+def test_kernel_object_looks_like_the_function():
+    @nki.jit(mode="trace", debug_kernel=True)
+    def named(x, y=1):
+        """What it does."""
+
+    import inspect
+
+    assert (named.__name__, named.__doc__, named.__wrapped__) == ("named", "What it does.", named.func)
+    assert str(inspect.signature(named)) == "(x, y=1)"
+    assert nki.jit(named) is named and isinstance(named, nki.Kernel)
+    with pytest.raises(BadInput, match="platform_target"):
+        nki.jit(platform_target="trn1")
+
+
+def test_two_cores_are_not_there_yet():
+    with pytest.raises(NotImplementedFault, match="two cores"):
+        double[2]
+    with pytest.raises(NotImplementedError):
+        nki.simulate(double[2])
+    with pytest.raises(ValueError, match="LNC1"):
+        double[3]
+
+
+def test_a_launcher_that_is_only_subscriptable():
+    class Launcher:
+        __name__ = "launcher"
+
+        def __getitem__(self, lnc):
+            return double[lnc]
+
+    np.testing.assert_array_equal(nki.cpu_simulate(Launcher())[1](np.ones((2, 2), F32)), np.full((2, 2), 2, F32))
+
+
+def test_a_method_is_a_kernel_too():
+    class Model:
+        factor = 3.0
+
+        @nki.jit
+        def run(self, x):
+            out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+            nl.store(out, nl.multiply(nl.load(x), self.factor))
+            return out
+
+    np.testing.assert_array_equal(Model().run(np.ones((2, 2), F32)), np.full((2, 2), 3, F32))
+
+
+@pytest.mark.parametrize("dtype", [F32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint8, np.int16])
+def test_numpy_types(dtype):
+    x = np.arange(8).reshape(2, 4).astype(dtype)
+    got = double(x)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, (x * 2).astype(dtype))
+
+
+NON_CONTIGUOUS = {
+    "transposed": lambda: np.arange(8, dtype=F32).reshape(4, 2).T,
+    "every other": lambda: np.arange(16, dtype=F32).reshape(2, 8)[:, ::2],
+    "reversed": lambda: np.arange(8, dtype=F32).reshape(2, 4)[::-1],
+    "Fortran": lambda: np.asfortranarray(np.arange(8, dtype=F32).reshape(2, 4)),
+    "big-endian": lambda: np.arange(8, dtype=">f4").reshape(2, 4),
+    "plain": lambda: np.arange(8, dtype=F32).reshape(2, 4),
+}
+
+
+@pytest.mark.parametrize("layout", NON_CONTIGUOUS)
+def test_a_written_argument_is_updated_in_place(layout):
+    x = NON_CONTIGUOUS[layout]()
+    want = x * 2
+    assert double_in_place(x) is x  # the caller's own object
+    np.testing.assert_array_equal(x, want)
+    fresh = NON_CONTIGUOUS[layout]()
+    np.testing.assert_array_equal(double(fresh), fresh * 2)
+    np.testing.assert_array_equal(fresh, NON_CONTIGUOUS[layout]())  # an argument that is only read stays
+
+
+@pytest.mark.parametrize("layout", ["plain", "transposed"])
+@pytest.mark.parametrize("eager", ["0", "1"])
+@pytest.mark.parametrize("how", ["execution", "recording", "python"])
+def test_an_update_before_a_fault_stays(how, eager, layout, monkeypatch):
+    monkeypatch.setenv("STERNA_EAGER", eager)
+
+    @nki.jit
+    def kernel(x):
+        t = nl.load(x)
+        nl.store(x, nl.add(t, 1.0))
+        if how == "execution":
+            nl.store(x, nl.add(nl.ndarray(t.shape, t.dtype), 1.0))  # reads what was never written
+        if how == "recording":
+            nisa.tensor_tensor(t, t, x, nl.add)  # an operand in HBM
+        raise ZeroDivisionError
+
+    x = NON_CONTIGUOUS[layout]()
+    want = x + 1
+    with pytest.raises({"execution": RuleError, "recording": RuleError, "python": ZeroDivisionError}[how]):
+        kernel(x)
+    np.testing.assert_array_equal(x, want)
+
+
+def test_the_first_fault_in_program_order_is_raised():
+    @nki.jit
+    def kernel(x):
+        nl.add(nl.ndarray(x.shape, x.dtype), 1.0)
+        raise ZeroDivisionError
+
+    with pytest.raises(RuleError, match="UNINIT1") as caught:
+        kernel(np.ones((2, 2), F32))
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("layout", ["plain", "transposed"])
+def test_a_read_only_array_may_be_read_but_not_written(layout):
+    x = NON_CONTIGUOUS[layout]()
+    x.flags.writeable = False
+    np.testing.assert_array_equal(double(x), x * 2)
+    with pytest.raises(BadInput, match="ARG1.*read-only"):
+        double_in_place(x)
+    np.testing.assert_array_equal(x, NON_CONTIGUOUS[layout]())
+
+
+def test_a_part_of_an_argument_is_written():
+    @nki.jit
+    def kernel(cache, new):
+        nl.store(cache[2:4, 1:3], nl.load(new))
+        return cache
+
+    cache, new = np.zeros((6, 4), F32), np.ones((2, 2), F32)
+    got = kernel(cache, new)
+    assert got is cache and cache.sum() == 4 and (cache[2:4, 1:3] == 1).all()
+
+
+def test_the_same_array_twice_is_one_tensor():
+    seen = []
+
+    @nki.jit
+    def kernel(x, y, z):
+        seen.append((x.tensor_id == y.tensor_id, x.tensor_id == z.tensor_id))
+        nl.store(x, nl.add(nl.load(x), 1.0))
+        out = nl.ndarray(y.shape, y.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(y))
+        return out
+
+    for layout in ("plain", "transposed"):
+        x = NON_CONTIGUOUS[layout]()
+        want = x + 1
+        np.testing.assert_array_equal(kernel(x, x, x.copy()), want)
+    assert seen == [(True, False)] * 2
+
+
+def test_overlapping_arguments_are_found_and_share_their_bytes():
+    @nki.jit
+    def kernel(a, b):
+        nl.store(a, nl.add(nl.load(a), 1.0))
+        out = nl.ndarray(b.shape, b.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(b))
+        return out
+
+    base = np.zeros((4, 4), F32)
+    with pytest.warns(SternaWarning, match="ARG4.*'b'.*'a'") as seen:
+        got = kernel(base[0:3], base[1:4])
+    assert seen[0].filename == __file__
+    np.testing.assert_array_equal(got, np.array([[1] * 4, [1] * 4, [0] * 4], F32))
+
+
+def test_no_remark_on_arrays_side_by_side(recwarn):
+    @nki.jit
+    def kernel(a, b):
+        nl.store(a, nl.load(b))
+
+    base = np.zeros((4, 4), F32)
+    assert kernel(base[0:2], base[2:4]) is None
+    assert not [w for w in recwarn if "ARG4" in str(w.message)]
+
+
+def test_arguments_that_are_not_arrays_pass_through():
+    Config = collections.namedtuple("Config", "left right")
+
+    @nki.jit
+    def kernel(x, n, name, pair, mapping, config, scalar, *rest, flag=False):
+        assert (n, name, flag, scalar) == (3, "a", True, 2.5) and type(n) is int and type(scalar) is float
+        assert type(pair) is list and type(config) is Config
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        total = nl.load(x)
+        for t in (pair[0], pair[1], mapping["t"], config.right, *rest):
+            total = nl.add(total, nl.load(t))
+        nl.store(out, total)
+        return out
+
+    one = lambda: np.ones((2, 2), F32)  # noqa: E731
+    got = kernel(one(), 3, "a", [one(), one()], {"t": one()}, Config(1, one()), np.array(2.5), one(), one(), flag=True)
+    np.testing.assert_array_equal(got, np.full((2, 2), 7, F32))
+
+
+def test_results_keep_their_places():
+    Pair = collections.namedtuple("Pair", "a b")
+
+    @nki.jit
+    def kernel(x, form):
+        made = []
+        for i in range(3):
+            out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+            nl.store(out, nl.add(nl.load(x), float(i)))
+            made.append(out)
+        return form(made)
+
+    x = np.zeros((1, 2), F32)
+    got = kernel(x, lambda m: m)
+    assert type(got) is tuple and [g[0, 0] for g in got] == [0, 1, 2]
+    got = kernel(x, lambda m: (m[2], [m[0], None], {"k": m[1]}))
+    assert got[0][0, 0] == 2 and got[1][0][0, 0] == 0 and got[1][1] is None and got[2]["k"][0, 0] == 1
+    got = kernel(x, lambda m: Pair(m[1], m[0]))
+    assert type(got) is Pair and got.a[0, 0] == 1
+    assert kernel(x, lambda m: None) is None and kernel(x, lambda m: []) == ()
+
+
+def test_a_result_in_another_shape():
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((2, 6), x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+        return out.reshape((3, 4)), x.reshape((12,))
+
+    x = np.arange(12, dtype=F32).reshape(2, 6)
+    out, same = kernel(x)
+    np.testing.assert_array_equal(out, x.reshape(3, 4))
+    assert np.shares_memory(same, x) and same.shape == (12,)
+
+
+WRONG_RESULTS = {
+    "OUT1": lambda x: nl.ndarray((2, 2), nl.float32, buffer=nl.shared_hbm),
+    "OUT2": lambda x: _half(),
+    "OUT3": lambda x: nl.load(x),
+    "OUT4": lambda x: nl.zeros((4, 4), nl.float32, buffer=nl.shared_hbm)[0:2],
+}
+
+
+def _half():
+    out = nl.ndarray((4, 2), nl.float32, buffer=nl.shared_hbm)
+    nl.store(out[0:2], 1.0)
+    return out
+
+
+@pytest.mark.parametrize("rule", WRONG_RESULTS)
+def test_wrong_results(rule):
+    with pytest.raises(RuleError, match=rule):
+        nki.jit(WRONG_RESULTS[rule])(np.ones((2, 2), F32))
+
+
+def test_a_result_written_in_part_follows_the_switch(monkeypatch):
+    with pytest.raises(RuleError, match=r"OUT2.*index \[2, 0\]"):
+        nki.jit(lambda x: _half())(np.ones((2, 2), F32))
+    monkeypatch.setenv("STERNA_UNINIT", "warn")
+    with pytest.warns(SternaWarning, match="UNINIT1"):
+        got = nki.jit(lambda x: _half())(np.ones((2, 2), F32))
+    np.testing.assert_array_equal(got, [[1, 1], [1, 1], [np.nan, np.nan], [np.nan, np.nan]])
+    monkeypatch.setenv("STERNA_UNINIT", "fill")
+    np.testing.assert_array_equal(nki.jit(lambda x: _half())(np.ones((2, 2), F32)), got)
+
+
+def test_a_result_never_written_is_a_fault_whatever_the_switch(monkeypatch):
+    monkeypatch.setenv("STERNA_UNINIT", "fill")
+    with pytest.raises(RuleError, match="OUT1"):
+        nki.jit(WRONG_RESULTS["OUT1"])(np.ones((2, 2), F32))
+
+
+def test_private_hbm_is_accepted_as_a_result_with_a_remark(monkeypatch):
+    make = nki.jit(lambda x: nl.ones((2, 2), nl.float32, buffer=nl.hbm))
+    with pytest.warns(SternaWarning, match="OUT5"):
+        np.testing.assert_array_equal(make(np.ones((1, 1), F32)), np.ones((2, 2), F32))
+    monkeypatch.setenv("STERNA_STRICT", "1")
+    with pytest.raises(RuleError, match="OUT5"):
+        make(np.ones((1, 1), F32))
+
+
+def test_types_that_no_core_has():
+    with pytest.raises(WrongType, match="'x'.*float64"):
+        double(np.ones((2, 2)))
+    with pytest.raises(TypeError, match="not int"):
+        nki.jit(lambda x: 3)(np.ones((2, 2), F32))
+
+
+def test_a_tensor_of_another_call_is_refused():
+    kept = []
+    nki.jit(lambda x: kept.append(nl.load(x)))(np.ones((2, 2), F32))
+    with pytest.raises(ValueError, match="another kernel call"):
+        nki.jit(lambda x: nisa.memset(kept[0], 1.0))(np.ones((2, 2), F32))
+
+
+def test_an_array_that_speaks_dlpack():
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    x = np.arange(4, dtype=F32).reshape(2, 2)
+    got = double(Foreign(x))
+    assert type(got) is np.ndarray
+    np.testing.assert_array_equal(got, x * 2)
+
+
+def test_an_empty_array():
+    x = np.zeros((0, 4), F32)
+
+    @nki.jit
+    def kernel(x, y):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        return out, y
+
+    out, y = kernel(x, x)
+    assert out.shape == (0, 4) and y is x

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops, registers, and looking at values while a kernel runs."""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+import pytest
+from sterna import BadInput, RuleError
+
+F32 = np.float32
+EAGER = pytest.mark.parametrize("eager", ["0", "1"])
+
+
+@pytest.fixture
+def mode(monkeypatch, eager):
+    monkeypatch.setenv("STERNA_EAGER", eager)
+
+
+@pytest.mark.parametrize("name", ["affine_range", "static_range", "sequential_range", "range"])
+def test_ranges_are_pythons(name):
+    made = getattr(nl, name)
+    assert list(made(4)) == [0, 1, 2, 3] and list(made(2, 9, 3)) == [2, 5, 8]
+    assert all(type(i) is int for i in made(3))
+
+
+def test_program_is_one_core(apply):
+    def ask(t):
+        assert (nl.program_id(0), nl.num_programs(0), nl.num_programs(), nl.program_ndim()) == (0, 1, 1, 0)
+        with nl.no_reorder():
+            nisa.memset(t, 5.0)
+        return t
+
+    np.testing.assert_array_equal(apply(ask, np.zeros((2, 2), F32)), np.full((2, 2), 5, F32))
+
+
+def count_up(body):
+    """A kernel: x plus what `body(t, one)` adds to it."""
+
+    @nki.jit
+    def kernel(x, start):
+        t = nl.load(x)
+        body(t, start)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, t)
+        return out
+
+    return kernel
+
+
+def add(t, value):
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=value)
+
+
+X = np.arange(8, dtype=F32).reshape(2, 4)
+START = np.array([[3]], np.int32)
+
+
+@EAGER
+def test_dynamic_range(mode):
+    def body(t, start):
+        for _ in nl.dynamic_range(5):
+            add(t, 1.0)
+        for _ in nl.dynamic_range(1, 10, 4):
+            add(t, 10.0)
+        stop = nisa.register_alloc(start)
+        for _ in nl.dynamic_range(stop):
+            add(t, 100.0)
+        for _ in nl.dynamic_range(stop, 3):
+            add(t, 1000.0)
+        for i in nl.dynamic_range(2):
+            for _ in nl.dynamic_range(i):
+                add(t, 10000.0)
+
+    # 5 turns of 1, then i = 1, 5, 9, then 3 turns, none, then 0 + 1.
+    np.testing.assert_array_equal(count_up(body)(X, START), X + F32(5 + 30 + 300 + 10000))
+
+
+@EAGER
+def test_the_register_of_a_loop_indexes(mode):
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        for i in nl.dynamic_range(0, 6, 2):
+            assert isinstance(i, nisa.VirtualRegister)
+            nl.store(out[i], nl.load(x[i]))
+            nl.store(out[nl.ds(i, 2)][1:2], nl.load(x[i]))
+        return out
+
+    x = np.arange(24, dtype=F32).reshape(6, 4)
+    np.testing.assert_array_equal(kernel(x), x[[0, 0, 2, 2, 4, 4]])
+
+
+@EAGER
+def test_fori_loop_and_while_loop(mode):
+    def body(t, start):
+        nl.fori_loop(0, 4, lambda i: add(t, 1.0))
+        nl.fori_loop(0, nisa.register_alloc(start), lambda i: add(t, 10.0), step=2)
+        left = nl.ndarray((1, 1), nl.int32)
+        nisa.dma_copy(left, start)
+
+        def turn(condition):
+            add(t, 100.0)
+            add(left, -1)
+            after = nisa.register_alloc()
+            nisa.register_load(after, left)
+            return after
+
+        nl.while_loop(nisa.register_alloc(start), turn)
+        nl.while_loop(0, lambda condition: add(t, 1e6))
+
+    np.testing.assert_array_equal(count_up(body)(X, START), X + F32(4 + 20 + 300))
+
+
+def test_while_and_if_on_a_register():
+    def body(t, start):
+        left = nl.load(start)
+        reg = nisa.register_alloc(start)
+        assert int(reg) == 3
+        while reg:
+            add(t, 1.0)
+            add(left, -1)
+            nisa.register_load(reg, left)
+        if reg:
+            add(t, 1000.0)
+        assert list(range(nisa.register_alloc(start))) == [0, 1, 2]
+
+    np.testing.assert_array_equal(count_up(body)(X, START), X + F32(3))
+
+
+def test_registers():
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((1, 4), nl.int32, buffer=nl.shared_hbm)
+        a, b = nisa.register_alloc(7), nisa.register_alloc(x[0:1, 1:2])
+        c = nisa.register_alloc()
+        nisa.register_move(c, b)
+        tile = nl.ndarray((1, 1), nl.int32)
+        nisa.register_store(tile, c)
+        nisa.register_store(out[0:1, 0:1], a)
+        nisa.register_store(out[0:1, 1:2], b)
+        nl.store(out[0:1, 2:3], tile)
+        nisa.register_move(a, -5)
+        nisa.register_store(out[0:1, 3:4], a)
+        return out
+
+    np.testing.assert_array_equal(kernel(np.array([[10, 20]], np.int32)), [[7, 20, 20, -5]])
+
+
+def test_rules_of_registers(apply):
+    def kernel(f):
+        return lambda: apply(f, np.zeros((2, 2), F32))
+
+    def write_loop_register(t):
+        for i in nl.dynamic_range(3):
+            nisa.register_move(i, 1)
+
+    def load_loop_register(t):
+        for i in nl.dynamic_range(3):
+            nisa.register_load(i, t[0:1, 0:1])
+
+    def too_many(t):
+        nisa.register_alloc(t)
+
+    def bad_step(t):
+        for _ in nl.dynamic_range(0, 3, 0):
+            pass
+
+    def bad_bound(t):
+        for _ in nl.dynamic_range(1.5):
+            pass
+
+    for f in (write_loop_register, load_loop_register):
+        with pytest.raises(AssertionError, match="REG3"):
+            kernel(f)()
+    with pytest.raises(RuleError, match="REG1"):
+        kernel(too_many)()
+    with pytest.raises(RuleError, match="LOOP1"):
+        kernel(bad_step)()
+    with pytest.raises(TypeError, match="bound"):
+        kernel(bad_bound)()
+
+
+def test_a_value_inside_a_recorded_loop_is_a_type_error_with_advice(apply):
+    def look(t):
+        for i in nl.dynamic_range(3):
+            if i:
+                add(t, 1.0)
+
+    with pytest.raises(TypeError, match="STERNA_EAGER"):
+        apply(look, np.zeros((2, 2), F32))
+
+
+def test_the_same_look_is_possible_step_by_step(apply, monkeypatch):
+    monkeypatch.setenv("STERNA_EAGER", "1")
+
+    def look(t):
+        for i in nl.dynamic_range(3):
+            if i:
+                add(t, 1.0)
+        return t
+
+    np.testing.assert_array_equal(apply(look, np.zeros((2, 2), F32)), np.full((2, 2), 2, F32))
+
+
+def test_leaving_a_recorded_loop_is_refused(apply):
+    def leave(t):
+        for _ in nl.dynamic_range(3):
+            break
+        return t
+
+    with pytest.raises(BadInput, match="break"):
+        apply(leave, np.zeros((2, 2), F32))
+
+
+def test_print_shows_values_and_the_kernel_goes_on(apply, capsys):
+    def body(t):
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+        print(t)
+        part = nl.ndarray((2, 3), nl.float32, name="part")
+        nisa.memset(part[:, 0:1], 7.5)
+        print(part, f"{t[0:1, 3:4]}")
+        add(t, 1.0)
+        return t
+
+    np.testing.assert_array_equal(apply(body, X), X * 2 + 1)
+    text = capsys.readouterr().out
+    assert "[0, 2, 4, 6]" in text and "[8, 10, 12, 14]" in text
+    assert "part = " in text and "[7.5, ?, ?]" in text  # ? was never written
+    assert "[6]" in text
+
+
+def test_whole_numbers_are_printed_in_full(apply, capsys):
+    def body(t):
+        print(t, t.view(nl.uint32))
+        return t
+
+    apply(body, np.array([[16777217, -3]], np.int32))
+    assert "[16777217, -3]" in (out := capsys.readouterr().out) and "4294967293" in out
+
+
+def test_a_debugger_sees_values(apply):
+    seen = []
+
+    def body(t):
+        add(t, 1.0)
+        seen.append(repr(t))  # what `p t` shows at a breakpoint
+        add(t, 1.0)
+        seen.append(t)
+        return t
+
+    apply(body, X)
+    assert "[1, 2, 3, 4]" in seen[0] and "tensor" in seen[0]
+    assert "[" in repr(seen[1]) and "2, 4" in str(seen[1])  # after the call: what it is, without values
+
+
+def test_repr_inside_a_recorded_loop_does_not_fail(apply):
+    seen = []
+
+    def body(t):
+        for _ in nl.dynamic_range(2):
+            seen.append(repr(t))
+        return t
+
+    apply(body, X)
+    assert "tensor" in seen[0]
+
+
+def test_device_print_prints_when_the_program_runs(capsys):
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        t = nl.load(x)
+        nl.device_print("before ", t)
+        assert capsys.readouterr().out == ""
+        for _ in nl.dynamic_range(2):
+            add(t, 1.0)
+            nl.device_print("turn ", t[0:1, :])
+        nl.store(out, t)
+        return out
+
+    kernel(X)
+    text = capsys.readouterr().out
+    assert text.index("before") < text.index("[0, 1, 2, 3]") < text.index("turn") < text.index("[1, 2, 3, 4]") < text.index("[2, 3, 4, 5]")
+    assert text.count("turn ") == 2
+
+
+def test_nested_kernels(rng):
+    @nki.jit
+    def scale(t, by):
+        made = nl.ndarray(t.shape, t.dtype)
+        nisa.tensor_scalar(dst=made, data=t, op0=nl.multiply, operand0=by)
+        return made
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, scale(scale(nl.load(x), 2.0), by=3.0))
+        return out
+
+    np.testing.assert_array_equal(kernel(X), X * 6)
