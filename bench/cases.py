@@ -21,6 +21,7 @@ import flash_attention  # noqa: E402
 import matmul  # noqa: E402
 import small_ops  # noqa: E402
 import softmax  # noqa: E402
+
 import sterna  # noqa: E402
 
 THREADS, REPEAT = int(sys.argv[1]), int(sys.argv[2])
@@ -59,11 +60,17 @@ def matmuls():
             wanted = wide[0].T @ wide[1]
             check(np.abs(result.astype(np.float32) - wanted).max() <= 2.0**-7 * np.abs(wanted).max(), name)
             times = in_turn(
-                {"ours": timed(lambda: whole(matmul.matmul_blocked, lhs_t, rhs)), "numpy": timed(lambda: wide[0].T @ wide[1])}, REPEAT
+                {
+                    "ours": timed(lambda: whole(matmul.matmul_blocked, lhs_t, rhs)),
+                    "numpy": timed(lambda: wide[0].T @ wide[1]),
+                },
+                REPEAT,
             )
             _, kernel = whole(matmul.matmul_blocked, lhs_t, rhs)
             rate = 2 * size**3 / least(times["ours"])[0] / 1e9
-            emit(name, times["ours"], "numpy sgemm", times["numpy"], THREADS, 0.7, f"{rate:.0f} GFLOP/s; {parts(kernel)}")
+            emit(
+                name, times["ours"], "numpy sgemm", times["numpy"], THREADS, 0.7, f"{rate:.0f} GFLOP/s; {parts(kernel)}"
+            )
 
 
 def torch_attention(q, k, v):
@@ -158,7 +165,15 @@ def smalls():
     name = "100k small instructions"
     emit(name, times["ours"], TRITON_VIZ, times.get("viz"), 1, 5, rate["ours"])
     calls = f"{least(times['record'])[0] / count / call:.1f} calls of {call * 1e9:.0f} ns"
-    emit(f"{name}, recording", times["record"], f"{EMPTY} empty calls each", times["empty"], 1, 1, f"{rate['record']}; {calls}")
+    emit(
+        f"{name}, recording",
+        times["record"],
+        f"{EMPTY} empty calls each",
+        times["empty"],
+        1,
+        1,
+        f"{rate['record']}; {calls}",
+    )
     emit(f"{name}, values", times["values"], "recording", times["record"], 1, 3, rate["values"])
     emit(f"{name}, timing", times["timing"], "recording", times["record"], 1, 8, rate["timing"])
 
@@ -170,7 +185,9 @@ def blas():
     except ImportError:
         return "numpy's BLAS: unknown (threadpoolctl is not installed)"
     found = [i for i in threadpoolctl.threadpool_info() if i.get("user_api") == "blas"]
-    return "numpy's BLAS: " + ", ".join(f"{i['internal_api']} {i.get('architecture')} x{i['num_threads']}" for i in found)
+    return "numpy's BLAS: " + ", ".join(
+        f"{i['internal_api']} {i.get('architecture')} x{i['num_threads']}" for i in found
+    )
 
 
 CASES = {"matmul": matmuls, "attention": attention, "softmax": softmaxes, "small": smalls}

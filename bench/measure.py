@@ -11,7 +11,9 @@ import time
 
 
 def processor_s():
-    return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    return sum(
+        u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
 
 
 def seconds(function):
@@ -27,7 +29,10 @@ def timed(function):
 
 
 def in_turn(functions, repeat, least_s=2.0, most_s=20.0):
-    """Times of each function (one that returns its own seconds): `repeat` rounds, and more until least_s have passed, but not after most_s."""
+    """Times of each function (one that returns its own seconds).
+
+    `repeat` rounds; more until least_s have passed; fewer, but three, when most_s are over.
+    """
     times = {name: [] for name in functions}
     start = time.perf_counter()
     spent, rounds = 0.0, 0

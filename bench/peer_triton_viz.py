@@ -28,7 +28,11 @@ class Peer:
         if os.environ.get("PEER_TRITON_VIZ"):
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "STERNA_COMPAT": "off"}
             self.process = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+                [sys.executable, os.path.abspath(__file__)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
             )
 
     def run(self, case):
@@ -83,7 +87,9 @@ def interpreter(clone):
         sys.modules[name] = shell
     # It counts the parameters of NumPy's functions, which older versions do not tell.
     signature = inspect.signature
-    inspect.signature = lambda f, *a, **k: types.SimpleNamespace(parameters=range(f.nin)) if isinstance(f, np.ufunc) else signature(f, *a, **k)
+    inspect.signature = lambda f, *a, **k: (
+        types.SimpleNamespace(parameters=range(f.nin)) if isinstance(f, np.ufunc) else signature(f, *a, **k)
+    )
     found = importlib.import_module("triton_viz.core.simulation.nki_beta2")
     found.nki_patch_lang()
     sys.modules.setdefault("torch", types.ModuleType("torch"))  # the examples import it for their own main only

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark: Sterna and its peers in turn, then predicted against published times. Prints tables, writes build/bench.json.
 
-    python bench/run.py [--repeat N] [--only CASE ...]
+python bench/run.py [--repeat N] [--only CASE ...]
 """
 
 import argparse
@@ -55,12 +55,13 @@ def time_text(value):
 def table(rows):
     lines = [f"{'what':40} {'thr':>3} {'ours':>12} {'peer':>13} {'ratio':>7} {'(cpu)':>7} {'wanted':>7}  peer"]
     for r in rows:
-        ratio, processors, wanted = ("" if r[k] is None else f"{r[k]:.2f}" for k in ("ratio", "processor_ratio", "wanted_ratio"))
-        short = r["ratio"] is not None and r["wanted_ratio"] is not None and r["ratio"] < r["wanted_ratio"]
-        lines.append(
-            f"{r['name']:40} {r['threads']:3} {time_text(r['ours_s']):>12} {time_text(r['peer_s']):>13} {ratio:>7} {processors:>7} {wanted:>7}"
-            f"  {r['peer']}{'  SHORT' if short else ''}{'; ' + r['note'] if r['note'] else ''}"
+        ratio, processors, wanted = (
+            "" if r[k] is None else f"{r[k]:.2f}" for k in ("ratio", "processor_ratio", "wanted_ratio")
         )
+        short = r["ratio"] is not None and r["wanted_ratio"] is not None and r["ratio"] < r["wanted_ratio"]
+        remarks = "; ".join([r["peer"] + ("  SHORT" if short else ""), *([r["note"]] if r["note"] else [])])
+        times = f"{time_text(r['ours_s']):>12} {time_text(r['peer_s']):>13}"
+        lines.append(f"{r['name']:40} {r['threads']:3} {times} {ratio:>7} {processors:>7} {wanted:>7}  {remarks}")
     return lines
 
 
@@ -78,7 +79,10 @@ def main():
     if "start" in options.only:
         rows += start_up(options.repeat)
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    print(f"ratio = peer's time / ours, (cpu) of processor time; best of {options.repeat} or more, in turn; {platform.machine()}, {os.cpu_count()} processors, load {load}\n")
+    print("ratio = peer's time / ours, (cpu) of processor time;", end=" ")
+    print(
+        f"best of {options.repeat} or more, in turn; {platform.machine()}, {os.cpu_count()} processors, load {load}\n"
+    )
     print("\n".join(table(rows)))
     if "predicted" in options.only:
         print("\n" + predicted())

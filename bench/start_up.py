@@ -39,5 +39,15 @@ def start_up(repeat):
     if found:
         rows.append(row("sterna --version", times["version"], "30 ms", [(VERSION_S, VERSION_S)], 1, 1))
     more = least(times["import"])[0] - least(times["numpy"])[0]
-    rows.append(row("import sterna and nki", times["import"], "numpy, ml_dtypes + 60 ms", plus(times["numpy"], IMPORT_S), 1, 1, f"{more * 1e3:+.0f} ms"))
+    rows.append(
+        row(
+            "import sterna and nki",
+            times["import"],
+            "numpy, ml_dtypes + 60 ms",
+            plus(times["numpy"], IMPORT_S),
+            1,
+            1,
+            f"{more * 1e3:+.0f} ms",
+        )
+    )
     return rows

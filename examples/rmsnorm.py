@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RMSNorm: x / sqrt(mean(x^2) + epsilon) * gain, row by row.
 
-    sterna run examples/rmsnorm.py --rows 512 --cols 4096
+sterna run examples/rmsnorm.py --rows 512 --cols 4096
 """
 
 import argparse

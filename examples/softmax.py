@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax of rows, four passes over a tile: maximum; exponential with its sum; reciprocal of the sum; product.
 
-    sterna run examples/softmax.py --rows 4096 --cols 2048
+sterna run examples/softmax.py --rows 4096 --cols 2048
 """
 
 import argparse

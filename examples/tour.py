@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A first look: the same product one tile at a time and blocked, and a softmax. `sterna run` adds when and why.
 
-    sterna run --trace build/tour.trace examples/tour.py
+sterna run --trace build/tour.trace examples/tour.py
 """
 
 import matmul
@@ -26,7 +26,9 @@ def main():
     x = np.random.default_rng(1).standard_normal((256, 1024), dtype=np.float32)
     return not all(
         [
-            compare("matmul, a tile at a time, 512 x 512 x 1024 bf16", matmul.matmul_naive(lhs_t, rhs), product, allowed),
+            compare(
+                "matmul, a tile at a time, 512 x 512 x 1024 bf16", matmul.matmul_naive(lhs_t, rhs), product, allowed
+            ),
             compare("matmul, blocked, 512 x 512 x 1024 bf16", matmul.matmul_blocked(lhs_t, rhs), product, allowed),
             compare("softmax 256 x 1024 fp32", softmax.softmax(x), softmax.reference(x), 1e-6),
         ]

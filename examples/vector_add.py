@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest kernel: c = a + b, 128 rows at a time.
 
-    sterna run examples/vector_add.py
+sterna run examples/vector_add.py
 """
 
 import nki

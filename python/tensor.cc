@@ -44,6 +44,14 @@ PyObject* finish(PyObject* like, Result<View>&& view) {
   return new_tensor(self_of(like)->recording, *view);
 }
 
+/// A remark on the line that is being recorded; false when the user made remarks errors.
+bool remark(PyObject* object, const char* rule, const std::string& message) {
+  Recording& r = *self_of(object)->recording->self;
+  r.mark_site();
+  r.builder.warn(rule, message);
+  return r.show_warnings();
+}
+
 bool to_int64(PyObject* object, int64_t* out) {
   if (PyLong_CheckExact(object)) {
     *out = PyLong_AsLongLong(object);
@@ -81,6 +89,7 @@ struct Index {
   int dynamic_dim = -1;
   int64_t dynamic_size = 0;
   bool dynamic_is_int = false;
+  bool past_end = false;  // a slice was clipped
 };
 
 bool is_dynamic(PyObject* object) { return Py_TYPE(object) == register_type || Py_TYPE(object) == tensor_type; }
@@ -91,6 +100,7 @@ bool parse_slice(PyObject* key, int64_t size, Index* index) {
   if (s->step != Py_None && !to_int64(s->step, &step)) return false;
   if (s->start != Py_None && !to_int64(s->start, &start)) return false;
   if (s->stop != Py_None && !to_int64(s->stop, &stop)) return false;
+  index->past_end = index->past_end || stop > size || start > size;
   index->items[index->count++] = resolve_slice(size, s->start != Py_None, start, s->stop != Py_None, stop, step);
   return true;
 }
@@ -124,6 +134,7 @@ bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
     }
     int64_t first;
     if (!to_int64(start, &first)) return false;
+    index->past_end = index->past_end || first + n > size;
     index->items[index->count++] = resolve_slice(size, true, first, true, first + n, 1);
     return true;
   }
@@ -133,7 +144,7 @@ bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
     PyErr_Format(PyExc_TypeError, "a tensor index must be an int, a slice, nl.ds, ... or a register, not %s", Py_TYPE(key)->tp_name);
     return false;
   }
-  if (value < 0) value += size;
+  if (value < 0 && value + size >= 0) value += size;
   index->items[index->count++] = {IndexItem::Kind::kInt, value, value + 1, 1};
   return true;
 }
@@ -196,6 +207,8 @@ PyObject* tensor_subscript(PyObject* object, PyObject* key) {
   if (!parse_index(key, t->view, &index)) return nullptr;
   Result<View> view = index_view(t->view, {index.items, static_cast<size_t>(index.count)});
   if (!view) return finish(object, std::move(view));
+  if (index.past_end && !remark(object, "IDX5", cat("A slice of a tensor ", shape_text(t->view), " reaches past its end and is clipped.")))
+    return nullptr;
   if (index.dynamic != nullptr && !add_dynamic(t, index, &*view)) return nullptr;
   return new_tensor(t->recording, *view);
 }
@@ -313,9 +326,7 @@ PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
       raise_here(r, Fault(FaultKind::kRuleBroken, "COMPAT1", message));
       return nullptr;
     }
-    r.mark_site();
-    r.builder.warn("COMPAT1", message);
-    if (!r.show_warnings()) return nullptr;
+    if (!remark(o, "COMPAT1", message)) return nullptr;
   }
   return finish(o, std::move(made));
 }
@@ -423,8 +434,9 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   Py_DECREF(fast);
   int64_t extra = 0;
   if (offset != Py_None && !to_int64(offset, &extra)) return nullptr;
-  if (extra != 0 && (t->view.offset != 0 || t->view.partition != 0))
-    builder.warn("AP3", "ap(offset=) on a view that does not start at 0: the offset is added to the view's own; documents differ on this.");
+  if (extra != 0 && (t->view.offset != 0 || t->view.partition != 0) &&
+      !remark(o, "AP3", "ap(offset=) on a view that does not start at 0: the offset is added to the view's own; documents differ on this."))
+    return nullptr;
   Result<View> made = pattern_view(t->view, tensor, dims, extra, dtype);
   if (!made) return finish(o, std::move(made));
   View view = *made;

@@ -37,9 +37,7 @@ def lhs_rhs(lhs, rhs):
                 for m in range(tiles):
                     product = sums.next()
                     for k in range(tiles):
-                        nisa.nc_matmul(
-                            product, left[k][:, m * 128 : (m + 1) * 128], right[k], accumulate=k > 0
-                        )
+                        nisa.nc_matmul(product, left[k][:, m * 128 : (m + 1) * 128], right[k], accumulate=k > 0)
                     copy = copies.next()
                     nisa.tensor_copy(copy, product, engine=nisa.vector_engine)
                     nisa.tensor_tensor(total[m], total[m], copy, nl.add, engine=nisa.vector_engine)

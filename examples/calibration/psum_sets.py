@@ -24,7 +24,9 @@ def matmul(lhs_t, rhs, sets):
         product = sums.next()
         for n in range(0, cols, 512):
             for k in range(depth // 128):
-                nisa.nc_matmul(product[:, n : n + 512], left[k][:, m : m + 128], right[k][:, n : n + 512], accumulate=k > 0)
+                nisa.nc_matmul(
+                    product[:, n : n + 512], left[k][:, m : m + 128], right[k][:, n : n + 512], accumulate=k > 0
+                )
         results.append(nl.ndarray((128, cols), dtype=out.dtype, buffer=nl.sbuf))
         nisa.tensor_copy(results[-1], product, engine=nisa.vector_engine)
     for m, result in zip(range(0, rows, 128), results):

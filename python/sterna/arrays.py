@@ -12,7 +12,7 @@ _NUMPY_DTYPES.update(dict.fromkeys(("float8_e4m3fn_x4", "float8_e5m2_x4"), np.dt
 _NUMPY_DTYPES["float4_e2m1fn_x4"] = np.dtype(np.uint16)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def name_of(dtype):
     """`dtype.name`, which numpy puts together anew each time; in a small kernel's call that shows."""
     return dtype.name

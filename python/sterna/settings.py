@@ -23,12 +23,12 @@ def target():
 
 def strict():
     """STERNA_STRICT=1: what only the official simulator accepts is a fault."""
-    return _flag("STERNA_STRICT")
+    return flag("STERNA_STRICT")
 
 
 def eager():
     """STERNA_EAGER=1: each instruction is executed at once, so that a fault is raised where it stands."""
-    return _flag("STERNA_EAGER")
+    return flag("STERNA_EAGER")
 
 
 def uninit():
@@ -66,7 +66,8 @@ def _warn_precise_fp():
     warn_caller("[ENV2] NKI_PRECISE_FP=0 is ignored: types are stored as they are named.")
 
 
-def _flag(name):
+def flag(name):
+    """True when the variable is set to anything but 0, false or no."""
     return os.environ.get(name, "0") not in ("", "0", "false", "no")
 
 

@@ -2,6 +2,7 @@
 #include "sterna/cli/trace_command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <ostream>
@@ -9,6 +10,7 @@
 #include "sterna/base/text.h"
 #include "sterna/cli/table.h"
 #include "sterna/trace/perfetto.h"
+#include "sterna/trace/svg.h"
 
 namespace sterna::cli {
 namespace {
@@ -87,23 +89,40 @@ void print_doubts(std::ostream& out, const Trace& t) {
   for (const std::string& note : t.notes) out << "\nnote: " << note << '\n';
 }
 
+/// 0 if `text` is no width that the picture can have.
+int width_of(const std::string& text) {
+  int width = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), width);
+  const bool number = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return number && width >= kSvgLeastWidth && width <= kSvgMostWidth ? width : 0;
+}
+
+template <class Write>
+bool write_file(const std::string& path, Output output, const Write& write) {
+  std::ofstream file(path, std::ios::binary);
+  write(file);
+  file.flush();
+  if (!file) output.err << "sterna trace: cannot write " << path << '\n';
+  return static_cast<bool>(file);
+}
+
 int run(const Arguments& arguments, Output output) {
+  const int width = arguments.has("--width") ? width_of(arguments.text("--width")) : kSvgWidth;
+  if (width == 0) {
+    output.err << "sterna trace: --width is a number of pixels from " << kSvgLeastWidth << " to " << kSvgMostWidth << '\n';
+    return 2;
+  }
   auto trace = load_trace(arguments.text("FILE"));
   if (!trace) {
     output.err << "sterna trace: " << trace.error().text() << '\n';
     return 1;
   }
-  if (!arguments.has("--perfetto")) {
-    print_trace(output.out, *trace);
-    return 0;
-  }
-  const std::string path = arguments.text("--perfetto");
-  std::ofstream file(path);
-  write_perfetto(file, *trace);
-  file.flush();
-  if (file) return 0;
-  output.err << "sterna trace: cannot write " << path << '\n';
-  return 1;
+  bool good = true;
+  if (arguments.has("--perfetto"))
+    good &= write_file(arguments.text("--perfetto"), output, [&](std::ostream& file) { write_perfetto(file, *trace); });
+  if (arguments.has("--svg")) good &= write_file(arguments.text("--svg"), output, [&](std::ostream& file) { write_svg(file, *trace, width); });
+  if (!arguments.has("--perfetto") && !arguments.has("--svg")) print_trace(output.out, *trace);
+  return good ? 0 : 1;
 }
 
 }  // namespace
@@ -123,7 +142,9 @@ Command trace_command() {
   command.name = "trace";
   command.summary = "show the trace of a run, or convert it for another viewer";
   command.arguments = {{"FILE", Argument::kPositional, "trace written by `sterna run --trace FILE`"},
-                       {"--perfetto", Argument::kValue, "write JSON for ui.perfetto.dev to this file"}};
+                       {"--perfetto", Argument::kValue, "write JSON for ui.perfetto.dev to this file"},
+                       {"--svg", Argument::kValue, "write a picture to this file"},
+                       {"--width", Argument::kValue, "of the picture, in pixels (1000)"}};
   command.run = run;
   return command;
 }

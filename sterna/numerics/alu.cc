@@ -6,8 +6,14 @@
 #include <cmath>
 #include <limits>
 
+#include "sterna/numerics/functions.h"
+#include "sterna/numerics/operations_scalar.h"
+
 namespace sterna {
 namespace {
+
+#include "sterna/numerics/functions_formulas-inl.h"
+#include "sterna/numerics/power_formula-inl.h"
 
 struct OpInfo {
   AluOp op;
@@ -117,7 +123,7 @@ float evaluate_any_nan(AluOp op, float a, float b) {
     case AluOp::kDivide: return a / b;
     case AluOp::kMaximum: return maximum(a, b);
     case AluOp::kMinimum: return minimum(a, b);
-    case AluOp::kPower: return static_cast<float>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    case AluOp::kPower: return ScalarOps::wide<Power>(a, b);
     case AluOp::kMod: return floored_mod(a, b);
     case AluOp::kFmod: return std::fmod(a, b);
     case AluOp::kAbsMax: return abs_max(a, b);

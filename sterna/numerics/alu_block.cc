@@ -9,12 +9,21 @@
 #include "hwy/highway.h"
 #include "sterna/numerics/alu.h"
 #include "sterna/numerics/alu_ops-inl.h"
+#include "sterna/numerics/functions.h"
+#include "sterna/numerics/operations_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sterna::HWY_NAMESPACE {
 #if STERNA_SIMD_BODY
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::kLanes;
+
+#include "sterna/numerics/functions_formulas-inl.h"
+#include "sterna/numerics/power_formula-inl.h"
+
+struct PowerOp {
+  static HWY_INLINE ops::V apply(ops::V a, ops::V b) { return ops::canonical(VectorOps::wide<Power>(a, b)); }
+};
 
 /// Rows narrower than a vector.
 template <class Op, bool kRowScalar>
@@ -88,6 +97,7 @@ void BinaryTwin(AluOp op, ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, p
     case AluOp::kDivide: return block_loop<ops::Divide, false>(a, b, d, rows, cols);
     case AluOp::kMaximum: return block_loop<ops::Maximum, false>(a, b, d, rows, cols);
     case AluOp::kMinimum: return block_loop<ops::Minimum, false>(a, b, d, rows, cols);
+    case AluOp::kPower: return block_loop<PowerOp, false>(a, b, d, rows, cols);
     case AluOp::kAbsMax: return block_loop<ops::AbsMax, false>(a, b, d, rows, cols);
     case AluOp::kAbsMin: return block_loop<ops::AbsMin, false>(a, b, d, rows, cols);
     case AluOp::kEqual: return block_loop<ops::Equal, false>(a, b, d, rows, cols);
@@ -113,6 +123,7 @@ void ScalarTwin(AluOp op, bool reverse, ConstBlock a, ConstBlock s, Block d, ptr
   switch (op) {
     case AluOp::kSubtract: return scalar_loop<ops::Subtract>(reverse, a, s, d, rows, cols);
     case AluOp::kDivide: return scalar_loop<ops::Divide>(reverse, a, s, d, rows, cols);
+    case AluOp::kPower: return scalar_loop<PowerOp>(reverse, a, s, d, rows, cols);
     case AluOp::kAbsMax: return scalar_loop<ops::AbsMax>(reverse, a, s, d, rows, cols);
     case AluOp::kAbsMin: return scalar_loop<ops::AbsMin>(reverse, a, s, d, rows, cols);
     case AluOp::kGreater: return scalar_loop<ops::Greater>(reverse, a, s, d, rows, cols);
@@ -169,10 +180,9 @@ void scalar_definition(AluOp op, ConstBlock a, const float* s, ptrdiff_t s_pitch
 
 bool reads_first_only(AluOp op) { return op == AluOp::kBypass || is_unary(op); }
 
-/// power, mod and fmod have no natural SIMD form; the bit operators do not belong here and give NaN.
+/// mod and fmod have no natural SIMD form; the bit operators do not belong here and give NaN.
 bool has_twin(AluOp op) {
-  return simd_target() != SimdTarget::kScalar && op != AluOp::kPower && op != AluOp::kMod && op != AluOp::kFmod &&
-         !is_bitwise(op);
+  return simd_target() != SimdTarget::kScalar && op != AluOp::kMod && op != AluOp::kFmod && !is_bitwise(op);
 }
 
 /// Rows that follow one another are one long row.

@@ -97,11 +97,19 @@ TEST_F(Placing, PsumTilesShareABankWhenThereAreMoreThanBanks) {
 }
 
 TEST_F(Placing, ATileOfABankDoesNotCrossBanks) {
-  const uint32_t small = psum(512), large = psum(7 * 2048);  // one and a quarter banks' worth of bytes is left in the first
-  const uint32_t second = psum(1024);
-  for (uint32_t id : {small, large, second}) touch(id);
+  std::vector<uint32_t> first;
+  for (int i = 0; i < 8; ++i) first.push_back(psum(1200));  // one in each bank
+  const uint32_t in_0 = psum(800), in_1 = psum(800);
+  touch(in_0);
+  touch(first[1]);
+  // Free now: 1200 to 3248, across the border of banks 0 and 1.
+  const uint32_t tile = psum(1000);
+  touch(tile);
+  touch(in_1);
+  for (uint32_t id : {first[0], first[2], first[3], first[4], first[5], first[6], first[7]}) touch(id);
   const Placement p = place();
-  EXPECT_EQ(p.byte[second] / 2048, (p.byte[second] + 1023) / 2048);
+  EXPECT_EQ(p.byte[in_1], 2048u + 1200u);
+  EXPECT_EQ(p.byte[tile], 2048u);
 }
 
 TEST_F(Placing, LiveTensorsNeverOverlap) {

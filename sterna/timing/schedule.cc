@@ -79,6 +79,7 @@ class Scheduler {
   }
 
   bool has_head(int q) const { return state_[q].head < in_.order[q].size(); }
+  uint32_t head(int q) const { return in_.order[q][state_[q].head]; }
 
   /// True if everything the head of q waits for is known; then state_[q].ready says when and why.
   bool head_ready(int q) {
@@ -106,13 +107,14 @@ class Scheduler {
     return done;
   }
 
+  /// The queue whose head can start first; of several, the one that comes first in the program.
   int earliest() {
     int best = -1;
     int64_t best_at = 0;
     for (int q = 0; q < kQueues; ++q) {
       if (!has_head(q) || !head_ready(q)) continue;
       const int64_t at = std::max(state_[q].free, state_[q].ready.at);
-      if (best < 0 || at < best_at) best = q, best_at = at;
+      if (best < 0 || at < best_at || (at == best_at && head(q) < head(best))) best = q, best_at = at;
     }
     return best;
   }

@@ -138,7 +138,8 @@ class _TileSize:
     pmax = property(lambda self: self._chip()["partitions"])
     psum_fmax = psum_bank_fmax = property(lambda self: self._chip()["psum_bank_bytes"] // 4)
     psum_bank_fmax_bytes = property(lambda self: self._chip()["psum_bank_bytes"])
-    psum_num_banks = property(lambda self: self._chip()["psum_banks"])
+    # Transposes by DMA that are done on the tensor engine instead keep one bank for themselves.
+    psum_num_banks = property(lambda self: self._chip()["psum_banks"] - settings.flag("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE"))
     gemm_stationary_fmax = property(lambda self: self._chip()["stationary_free"])
     gemm_moving_fmax = property(lambda self: self._chip()["moving_free"])
     bn_stats_fmax = property(lambda self: self._chip()["bn_stats_free"])

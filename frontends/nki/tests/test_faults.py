@@ -218,7 +218,7 @@ def test_numbers_that_do_not_fit():
     with pytest.raises(ValueError, match="no meaning"):
         nki.jit(lambda x: nisa.memset(nl.load(x), 1.0, engine=77))(ONE)
     with pytest.raises(OverflowError, match="32 bits"):
-        nki.jit(lambda x: nisa.iota(nl.load(x), [[1, 2]], offset=1 << 40))(ONE)
+        nki.jit(lambda x: nisa.iota(nl.load(x), [[1, 2]], channel_multiplier=1 << 40))(ONE)
 
 
 def test_a_remark_is_shown_once_a_line_with_its_place():

@@ -356,6 +356,26 @@ def test_tile_size(monkeypatch):
     assert trn2 < size.sbuf_fmax_bytes <= 256 * 1024
 
 
+def test_transposes_on_the_tensor_engine_keep_a_bank(monkeypatch):
+    monkeypatch.setenv("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE", "1")
+    assert nl.tile_size.psum_num_banks == 7
+
+
+@pytest.mark.parametrize("form", [lambda x: x[8:20], lambda x: x[nl.ds(8, 12)]], ids=["slice", "ds"])
+def test_a_slice_past_the_end_is_clipped_with_a_remark(form):
+    x = numbers(10, 8)
+    with pytest.warns(SternaWarning, match="IDX5"):
+        np.testing.assert_array_equal(read(form)(x), x[8:])
+
+
+def test_offset_of_ap_is_added_with_a_remark(apply):
+    x = numbers(16, 8)
+    with pytest.warns(SternaWarning, match="AP3") as seen:
+        got = apply(lambda t: nl.copy(t[:, 2:].ap([[8, 16], [1, 3]], offset=1)), x)
+    np.testing.assert_array_equal(got, x[:, 3:6])
+    assert seen[0].filename == __file__
+
+
 def test_tensors_with_an_address_alias():
     @nki.jit
     def kernel(x):

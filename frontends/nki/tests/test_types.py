@@ -35,6 +35,7 @@ def test_a_dtype_is_a_string_and_a_numpy_dtype(name):
 
 
 def test_other_types():
+    assert isinstance(nl.int8, nl.DType) and isinstance(nl.int8, nki.dtype.DType) and set(nki.dtype.ALL) > set(NUMPY) - {"bool_"}
     assert (nl.tfloat32.itemsize, nl.float8_e4m3fn_x4.itemsize, nl.float8_e5m2_x4.itemsize, nl.float4_e2m1fn_x4.itemsize) == (4, 4, 4, 2)
     assert nl.bool is nl.bool_ and nl.float32(3) == np.float32(3) and repr(nl.int8) == "nl.int8"
     assert (nl.fp32.max, nl.fp32.min) == (np.finfo(np.float32).max, np.finfo(np.float32).min)

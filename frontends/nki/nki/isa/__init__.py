@@ -6,7 +6,7 @@ Semantics, shapes, types and rules of each are documented with the instruction i
 
 from nki import language as nl
 from nki._declare import instruction
-from nki._remarks import fail
+from nki._remarks import fail as _fail
 from nki._unavailable import later
 from nki.isa.constants import (
     dge_mode,
@@ -214,7 +214,7 @@ def register_alloc(x=None):
 
 def _check_not_frozen(register):
     if isinstance(register, VirtualRegister) and register.frozen:
-        fail("REG3", "The register of a loop cannot be written inside the loop.", "rule broken")
+        _fail("REG3", "The register of a loop cannot be written inside the loop.", "rule broken")
 
 
 @instruction
