@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "sterna/base/text.h"
@@ -204,23 +208,38 @@ TEST(Text, TruncationsDoNoHarm) {
   for (size_t n = 0; n < kEverything.size(); ++n) try_text(std::string(kEverything.substr(0, n)));
 }
 
+std::string damaged(std::string text, std::mt19937& random) {
+  constexpr std::string_view kCharacters = "%$@#+-*<>:,.{}[]()=\"\\ \n\t0123456789aensx_\x80\xff";
+  for (int edits = 1 + static_cast<int>(random() % 3); edits > 0 && !text.empty(); --edits) {
+    const size_t at = random() % text.size(), length = random() % 8;
+    switch (random() % 5) {
+      case 0: text[at] = kCharacters[random() % kCharacters.size()]; break;
+      case 1: text.erase(at, length); break;
+      case 2: text.insert(at, 1, kCharacters[random() % kCharacters.size()]); break;
+      case 3: text.insert(at, std::to_string(static_cast<int64_t>(random()) << (random() % 32))); break;
+      default: text.insert(at, text.substr(random() % text.size(), length * 6)); break;
+    }
+  }
+  return text;
+}
+
 TEST(Text, MutationsDoNoHarm) {
   std::mt19937 random(1);
-  constexpr std::string_view kCharacters = "%$@#+-*<>:,.{}[]()=\"\\ \n\t0123456789aensx_\x80\xff";
-  for (int round = 0; round < 6000; ++round) {
-    std::string text(kEverything);
-    for (int edits = 1 + static_cast<int>(random() % 3); edits > 0; --edits) {
-      const size_t at = random() % text.size(), length = random() % 8;
-      switch (random() % 5) {
-        case 0: text[at] = kCharacters[random() % kCharacters.size()]; break;
-        case 1: text.erase(at, length); break;
-        case 2: text.insert(at, 1, kCharacters[random() % kCharacters.size()]); break;
-        case 3: text.insert(at, std::to_string(static_cast<int64_t>(random()) << (random() % 32))); break;
-        default: text.insert(at, text.substr(random() % text.size(), length * 6)); break;
-      }
-    }
-    try_text(text);
+  for (int round = 0; round < 4000; ++round) try_text(damaged(std::string(kEverything), random));
+}
+
+TEST(Text, MutationsOfGoldenProgramsDoNoHarm) {
+  std::mt19937 random(2);
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("tests/golden/isa")) {
+    if (entry.path().extension() != ".sterna") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.resize(std::min(text.size(), text.find("\n----") + 1));  // the program alone
+    for (int round = 0; round < 10; ++round) try_text(damaged(text, random));
+    ++files;
   }
+  EXPECT_GT(files, 100);
 }
 
 }  // namespace

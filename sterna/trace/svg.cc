@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time is cut into columns, of one pixel if the file can be that large. Of each column only shares are kept: how much of it each kind took.
+// Time is cut into columns, of half a pixel unless the file would be too large. Of each column only shares are kept: how much of it each kind took.
 // A column is drawn as high as its share, so instructions much narrower than a pixel still add up to the right area, and the file's
 // size depends on the columns alone.
 #include "sterna/trace/svg.h"
@@ -121,6 +121,7 @@ struct Lane {
   int64_t covered = 0;  ///< time in which at least one of its instructions ran
   Columns busy, waits, path;
   std::string cuts;     ///< where one instruction ends and the next begins
+  int64_t on_path = 0;  ///< time of its instructions on the critical path
 };
 
 class Picture {
@@ -169,7 +170,7 @@ class Picture {
     for (size_t q = 0; q < order.size(); ++q) {
       if (order[q].empty()) continue;
       lane_of_[q] = lanes_.size();
-      lanes_.push_back({q, 0, {columns_, kKinds, span_}, {columns_, std::max<size_t>(1, t_.causes.size()), span_}, {columns_, 2, span_}, {}});
+      lanes_.push_back({q, 0, {columns_, kKinds, span_}, {columns_, std::max<size_t>(1, t_.causes.size()), span_}, {columns_, 2, span_}, {}, 0});
       std::stable_sort(order[q].begin(), order[q].end(), [&](uint32_t a, uint32_t b) { return c_.start_ps[a] < c_.start_ps[b]; });
       fill(lanes_.back(), order[q]);
     }
@@ -177,7 +178,7 @@ class Picture {
 
   /// Transfers of a queue may overlap; what an earlier one covers is not counted again.
   void fill(Lane& lane, const std::vector<uint32_t>& order) {
-    int64_t now = 0, cut = 0;
+    int64_t now = 0, before = 0;  // end and start of the one before
     const auto wide = static_cast<int64_t>(4 / column_ * static_cast<double>(span_) / static_cast<double>(columns_));
     for (uint32_t i : order) {
       if (start(i) > now) {
@@ -188,11 +189,12 @@ class Picture {
       if (end(i) <= from && c_.duration_ps[i] > 0) continue;
       lane.busy.add(from, end(i), kind_[c_.what[i]]);
       lane.covered += end(i) - from;
-      if (from == now && from > 0 && end(i) - from >= wide && from - cut >= wide) {
+      if (from == now && from > 0 && end(i) - from >= wide && from - before >= wide) {
         lane.cuts += cat('M', fixed(static_cast<double>(from) / static_cast<double>(span_) * static_cast<double>(columns_), 1), " 0v",
-                         kBusyHeight * kTenths, "h.7V0z");
+                         kBusyHeight * kTenths, "h", fixed(.7 / column_, 1), "V0z");
       }
-      now = cut = end(i);
+      before = from;
+      now = end(i);
     }
   }
 
@@ -226,8 +228,9 @@ class Picture {
   }
   void spend(int64_t from, int64_t& now, size_t queue, size_t kind) {
     if (from >= now) return;
-    lanes_[lane_of_[queue]].path.add(from, now, kind);
-    path_ps_[kind] += now - from;
+    Lane& lane = lanes_[lane_of_[queue]];
+    lane.path.add(from, now, kind);
+    (kind == 0 ? lane.on_path : latency_) += now - from;
     now = from;
   }
 
@@ -255,13 +258,11 @@ class Picture {
 
   void draw_lane(std::string& out, const Lane& lane, int y) const {
     const TraceQueue& q = t_.queues[lane.queue];
-    std::string name = q.name;
-    std::replace(name.begin(), name.end(), '_', ' ');
     const bool several = std::abs(lane.covered - q.busy_ps) > span_ / 2000;  // at once
     const int x = kLeft - 12;
-    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(name, 14), "</text><text class='e' x='", x, "' y='", y + 27, "'>",
+    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(q), 14), "</text><text class='e' x='", x, "' y='", y + 27, "'>",
                percent(q.busy_ps, span_), " active</text><text class='e m' x='", x, "' y='", y + 42, "'>",
-               several ? percent(lane.covered, span_) + " in flight" : cat(q.instructions, q.instructions == 1 ? " instruction" : " instr."),
+               several ? percent(lane.covered, span_) + " in flight" : cat(q.instructions, q.instructions == 1 ? " instruction" : q.instructions < 10000 ? " instructions" : " instr."),
                "</text>\n");
     out += cat("<rect class='lane' x='", kLeft, "' y='", y, "' width='", width_ - kLeft - kRight, "' height='", kBusyHeight, "'/>\n");
     const auto strip = [&](const Columns& columns, const char* css, const char* what, int top, int height, const std::string& cuts) {
@@ -283,8 +284,7 @@ class Picture {
     for (size_t i = 0; i < caused_.size(); ++i)
       if (caused_[i]) waits.emplace_back(cat('w', i), explained(t_.causes[i]));
     y = draw_legend(out, y, "busy with", busy);
-    const std::string working = cat("instructions ", percent(path_ps_[0], span_)), latency = cat("latency between them ", percent(path_ps_[1], span_));
-    y = draw_legend(out, y, "critical path", {{"p0", working}, {"p1", latency}});
+    y = draw_legend(out, y, "critical path", {{"p0", path_text()}, {"p1", cat("latency ", percent(latency_, span_))}});
     y = draw_legend(out, y, "idle, waits for", waits);
     out += cat("<text class='m' x='", kLeft, "' y='", y + 14, "'>Height is the part of a pixel's time. Predicted, not measured.</text>\n");
     return y + 28;
@@ -298,17 +298,28 @@ class Picture {
       const double room = 16 + 14 + kLetter * static_cast<double>(text.size());
       if (x + room > width_ - 4 && x > kLeft) x = kLeft, y += 20;
       out += cat("<rect class='", css, "' x='", fixed(x, 0), "' y='", y, "' width='11' height='11' rx='2'/><text x='", fixed(x + 16, 0), "' y='", y + 10,
-                 "'>", text_of(text, 60), "</text>");
+                 "'>", text_of(text, 160), "</text>");
       x += room;
     }
     out += '\n';
     return y + 22;
   }
 
+  std::string path_text() const {
+    std::string out;
+    for (const Lane& lane : lanes_)
+      if (lane.on_path > 0) out += cat(out.empty() ? "" : ", ", shown(t_.queues[lane.queue]), ' ', percent(lane.on_path, span_));
+    return out.empty() ? "no instruction" : out;
+  }
+  static std::string shown(const TraceQueue& queue) {
+    std::string name = queue.name;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
+  }
   static std::string explained(const std::string& cause) {
     static constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
-        {"operand", "data"},          {"buffer", "a buffer in use"},   {"queue", "issue of transfers"},     {"dma", "DMA engines"},
-        {"hbm", "HBM bandwidth"},     {"semaphore", "program order"},  {"port", "a memory port"},
+        {"operand", "data not there yet"}, {"buffer", "memory still in use"}, {"queue", "transfers being issued"}, {"dma", "other transfers"},
+        {"hbm", "bandwidth taken"},        {"semaphore", "program order"},    {"port", "another engine has it"},
     };
     for (const auto& [name, text] : kTexts)
       if (cause == name) return cat(cause, ": ", text);
@@ -326,14 +337,14 @@ class Picture {
   std::vector<size_t> lane_of_;  ///< of each queue
   std::vector<bool> caused_;
   std::vector<Lane> lanes_;
-  int64_t path_ps_[2] = {};
+  int64_t latency_ = 0;          ///< on the critical path
 };
 
 }  // namespace
 
 void write_svg(std::ostream& out, const Trace& trace, int width) {
   width = std::clamp(width, kSvgLeastWidth, kSvgMostWidth);
-  auto columns = static_cast<size_t>(width - kLeft - kRight);
+  auto columns = static_cast<size_t>(2 * (width - kLeft - kRight));
   std::string picture = Picture(trace, width, columns).draw();
   for (; picture.size() > kSvgLimit && columns > 64; columns /= 2) picture = Picture(trace, width, columns / 2).draw();
   out << picture;
