@@ -129,7 +129,10 @@ struct Recording {
   std::atomic<size_t> progress{0};     // records executed, for another thread to look at
   std::set<std::string> shown;         // rule and line of each remark shown: one a line
 
-  Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p) : chip(std::move(c)), builder(*chip, strict), pool(p) {}
+  Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p, std::shared_ptr<BufferPool> buffers)
+      : chip(std::move(c)), builder(*chip, strict, buffers), pool(p) {
+    options.buffers = std::move(buffers);
+  }
   ~Recording();
   Executor& running();
   /// What the run decided; empty before it.

@@ -105,9 +105,16 @@ bool to_dtype(PyObject* object, DType* out) {
 
 namespace {
 
+/// Operators are registered once and live as long as the process, so a small table of the last ones can answer by address.
 const ModuleState::Op* find_op(PyObject* object) {
+  struct Recent { PyObject* object; const ModuleState::Op* op; };
+  static Recent recent[64];
+  Recent& slot = recent[(reinterpret_cast<uintptr_t>(object) >> 4) % 64];
+  if (slot.object == object) return slot.op;
   auto found = state().ops.find(object);
-  return found == state().ops.end() ? nullptr : &found->second;
+  if (found == state().ops.end()) return nullptr;
+  slot = {object, &found->second};
+  return slot.op;
 }
 
 }  // namespace

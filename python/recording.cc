@@ -91,14 +91,13 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   auto* made = rec_of(type->tp_alloc(type, 0));
   if (made == nullptr) return nullptr;
-  made->self = new Recording(std::move(chip), strict != 0, shared_pool(threads));
+  static auto* buffers = new std::shared_ptr<BufferPool>(BufferPool::make());
+  made->self = new Recording(std::move(chip), strict != 0, shared_pool(threads), *buffers);
   Recording& r = *made->self;
   r.builder.program().name = name;
   r.builder.program().nki_version = nki_version;
   r.eager = eager != 0;
   r.options.strict = strict != 0;
-  static auto* buffers = new std::shared_ptr<BufferPool>(BufferPool::make());
-  r.options.buffers = *buffers;
   const std::string policy = uninit;
   r.options.uninit = policy == "warn" ? UninitPolicy::kWarn : policy == "fill" ? UninitPolicy::kFill : UninitPolicy::kError;
   r.options.print = print_text;
@@ -433,11 +432,6 @@ PyObject* written(PyObject* self, PyObject* tensor) {
   return PyBool_FromLong(r.running().machine().has_storage(id) && r.running().machine().storage(id).written);
 }
 
-PyObject* intern(PyObject* self, PyObject* text) {
-  const char* chars = PyUnicode_AsUTF8(text);
-  return chars ? PyLong_FromUnsignedLong(rec_of(self)->self->builder.program().names.intern(chars)) : nullptr;
-}
-
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->builder.size()); }
 PyObject* get_executed(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->progress.load(std::memory_order_relaxed)); }
 PyObject* get_path_length(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->path().values().size()); }
@@ -477,7 +471,6 @@ PyMethodDef methods[] = {
     METHOD("finish", finish, METH_VARARGS, "finish(results, execute=True): nothing more will be recorded."),
     METHOD("result", take_result, METH_O, "result(tensor): its bytes."),
     METHOD("written", written, METH_O, "written(tensor): something was stored into it."),
-    METHOD("intern", intern, METH_O, "intern(text): its number among the program's names."),
     METHOD("replay", replay, METH_NOARGS, "Runs the recorded program again; gives the number of instructions."),
     METHOD("edge", add_edge, METH_VARARGS, "edge(producer, consumer): the second waits for the first."),
     METHOD("edge_by_name", edge_by_name, METH_VARARGS, "edge_by_name(producer, consumer): the same by the name= of instructions."),

@@ -505,9 +505,6 @@ PyObject* tensor_values_text(PyObject* o, PyObject*) {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-/// The values of a view as bytes in row-major order, after executing what was recorded so far.
-PyObject* tensor_read_bytes(PyObject* o, PyObject*);
-
 #define METHOD(name, f, flags, doc) {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), flags, doc}
 PyMethodDef tensor_methods[] = {
     METHOD("reshape", tensor_reshape, METH_VARARGS | METH_KEYWORDS, "The same elements in another shape; dim 0 of an on-chip tensor stays."),
@@ -528,7 +525,6 @@ PyMethodDef tensor_methods[] = {
     METHOD("is_contiguous", tensor_is_contiguous, METH_NOARGS, "True when the elements adjoin."),
     METHOD("is_indirect", tensor_is_indirect, METH_NOARGS, "True when an offset tensor is attached."),
     METHOD("_values_text", tensor_values_text, METH_NOARGS, "Values as text; executes what was recorded so far."),
-    METHOD("_read_bytes", tensor_read_bytes, METH_NOARGS, "Values as bytes; executes what was recorded so far."),
     {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot tensor_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
@@ -580,37 +576,6 @@ PyType_Slot register_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(register
                                 {0, nullptr}};
 PyType_Spec register_spec = {"sterna._core.Register", sizeof(RegisterObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, register_slots};
 
-}  // namespace
-
-namespace {
-PyObject* tensor_read_bytes(PyObject* o, PyObject*) {
-  Recording& r = *self_of(o)->recording->self;
-  r.host_read = true;
-  if (!r.flush(false)) return nullptr;
-  const View& v = self_of(o)->view;
-  auto opened = r.running().machine().read_any(v, "tensor");
-  if (!opened) {
-    raise_fault(opened.error());
-    return nullptr;
-  }
-  const int64_t size = size_of(v.dtype);
-  PyObject* out = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(v.elements() * size));
-  if (out == nullptr) return nullptr;
-  Operand to = *opened;
-  to.base = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(out));
-  to.row_pitch = v.cols() * size;
-  to.unit = true;
-  to.row_offsets = nullptr;
-  Storage none;
-  Defined nothing;
-  none.defined = &nothing;
-  to.storage = &none;
-  if (v.elements() > 0) {
-    auto status = copy_elements(r.running().machine(), to, *opened);
-    (void)status;
-  }
-  return out;
-}
 }  // namespace
 
 PyObject* new_tensor(RecordingObject* recording, const View& view) {

@@ -8,7 +8,7 @@ import numpy as np
 
 from sterna import _core, arrays, profiler, settings
 from sterna.arrays import numpy_dtype as numpy_dtype
-from sterna.faults import SternaWarning, WrongType, warn_caller
+from sterna.faults import BadInput, SternaWarning, WrongType, warn_caller
 
 
 class _Argument:
@@ -30,6 +30,8 @@ class Call:
         self.recording = recording
         self.arguments = []
         self._by_place = {}
+        self._overlaps = []
+        self._results = {}
         self._kind = arrays.NUMPY
 
     def argument(self, name, value):
@@ -55,26 +57,43 @@ class Call:
         known = self._by_place.get(place)
         if known is not None:
             return known
-        self._find_overlaps(name, array)
         memory = array
         if not array.flags.c_contiguous or not array.dtype.isnative:
             # Strides and byte orders that the core does not take are copied, and copied back if written.
             memory = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
         address = memory.__array_interface__["data"][0]
         try:
-            tensor = self.recording.parameter(memory.shape, arrays.name_of(memory.dtype), name, address, array.flags.writeable, memory)
+            tensor = self.recording.parameter(
+                memory.shape, arrays.name_of(memory.dtype), name, address, array.flags.writeable, memory
+            )
         except TypeError:
             raise WrongType(
-                "wrong type", "ARG3", f"The argument '{name}' has the type {array.dtype}, which no NeuronCore has; convert it first."
+                "wrong type",
+                "ARG3",
+                f"The argument '{name}' has the type {array.dtype}, which no NeuronCore has; convert it first.",
             ) from None
         self._by_place[place] = tensor
-        self.arguments.append(_Argument(original, array, memory, tensor))
+        made = _Argument(original, array, memory, tensor)
+        self._find_overlaps(made)
+        self.arguments.append(made)
         return tensor
 
-    def _find_overlaps(self, name, array):
+    def _find_overlaps(self, argument):
         for other in self.arguments:
-            if array.size and other.array.size and np.may_share_memory(array, other.array):
-                warn_caller(f"[ARG4] the arguments '{name}' and '{other.tensor.name}' share memory without being the same array")
+            if not (argument.array.size and other.array.size and np.may_share_memory(argument.array, other.array)):
+                continue
+            names = f"the arguments '{argument.tensor.name}' and '{other.tensor.name}' share memory without being the same array"
+            warn_caller(f"[ARG4] {names}")
+            if argument.memory is not argument.array or other.memory is not other.array:
+                self._overlaps.append((argument, other, names))
+
+    def check_overlaps(self):
+        """Copies of overlapping arguments do not see what is written into each other."""
+        for one, other, names in self._overlaps:
+            if self.recording.written(one.tensor) or self.recording.written(other.tensor):
+                raise BadInput(
+                    "bad input", "ARG5", f"{names}, one is not contiguous, and one is written. Pass contiguous arrays."
+                )
 
     def copy_back(self):
         """Gives the caller's own arrays the values of copied parameters that were written."""
@@ -90,6 +109,12 @@ class Call:
             if argument.tensor.tensor_id == tensor.tensor_id:
                 same = argument.tensor.shape == tensor.shape
                 return argument.original if same else argument.original.reshape(tensor.shape)
+        made = self._results.get(tensor.tensor_id)
+        if made is None:
+            made = self._results[tensor.tensor_id] = self._fresh(tensor, values)
+        return made if tuple(made.shape) == tensor.shape else made.reshape(tensor.shape)
+
+    def _fresh(self, tensor, values):
         dtype = numpy_dtype(str(tensor.dtype))
         if values:
             array = np.frombuffer(self.recording.result(tensor), dtype=dtype).reshape(tensor.shape)
@@ -135,6 +160,7 @@ def run(function, args, kwargs, bind_names, schedule=None):
         finally:
             if values:
                 call.copy_back()
+        call.check_overlaps()
     if clock:
         clock.executed()
     shaped = form([call.result(tensor, values) for tensor in results])

@@ -14,10 +14,7 @@ forced_target = None
 def target():
     """--target > NEURON_PLATFORM_TARGET_OVERRIDE > NKI_NC_VERSION > trn2."""
     return (
-        forced_target
-        or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE")
-        or os.environ.get("NKI_NC_VERSION")
-        or "trn2"
+        forced_target or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or os.environ.get("NKI_NC_VERSION") or "trn2"
     )
 
 
@@ -49,7 +46,7 @@ def nki_version():
     return os.environ.get("STERNA_NKI_VERSION", "0.6")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def chip(name):
     """What front ends need to know of a chip, as a dict."""
     return _core.chip(name)
@@ -61,7 +58,7 @@ def check():
         _warn_precise_fp()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _warn_precise_fp():
     warn_caller("[ENV2] NKI_PRECISE_FP=0 is ignored: types are stored as they are named.")
 

@@ -34,7 +34,8 @@ struct Loaded {
 
 Result<Loaded> load(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) return Fault(FaultKind::kBadInput, "", cat("The file ", file, " cannot be read: ", std::strerror(errno), "."));
+  if (!in)
+    return Fault(FaultKind::kBadInput, "", cat("The file ", file, " cannot be read: ", std::strerror(errno), "."));
   std::ostringstream all;
   all << in.rdbuf();
   Loaded out{file, all.str(), {}, {}, {}};
@@ -58,12 +59,14 @@ void print_summary(std::ostream& out, const Loaded& l) {
   out << (p.name.empty() ? l.file : p.name) << " for " << p.target << '\n';
   int64_t bytes[3] = {};
   int64_t count[3] = {};
-  for (const TensorInfo& t : p.tensors) bytes[static_cast<int>(t.memory)] += t.bytes(), ++count[static_cast<int>(t.memory)];
+  for (const TensorInfo& t : p.tensors)
+    bytes[static_cast<int>(t.memory)] += t.bytes(), ++count[static_cast<int>(t.memory)];
   Table tensors("  ");
   tensors.align_right(1), tensors.align_right(2);
   for (Memory m : {Memory::kHbm, Memory::kSbuf, Memory::kPsum})
     if (count[static_cast<int>(m)] > 0)
-      tensors.add({std::string(name(m)), std::to_string(count[static_cast<int>(m)]), std::to_string(bytes[static_cast<int>(m)]), "bytes"});
+      tensors.add({std::string(name(m)), std::to_string(count[static_cast<int>(m)]),
+                   std::to_string(bytes[static_cast<int>(m)]), "bytes"});
   tensors.print(out << "\ntensors\n");
   std::map<std::string_view, int64_t> records;
   for (size_t i = 0; i < p.cores[0].size(); ++i) ++records[instruction_table()[p.cores[0][i].opcode].info.mnemonic];
@@ -77,7 +80,8 @@ void print_summary(std::ostream& out, const Loaded& l) {
 Status fill(const Loaded& l, Machine& m, uint32_t id, const TextSection& s) {
   const TensorInfo& t = l.program.tensors[id];
   STERNA_ASSIGN(const std::vector<TextValue> values,
-                parse_values(std::string_view(l.text).substr(s.begin, s.end - s.begin), t.dtype, t.elements(), l.file, s.line + 1));
+                parse_values(std::string_view(l.text).substr(s.begin, s.end - s.begin), t.dtype, t.elements(), l.file,
+                             s.line + 1));
   const View whole = whole_view(id, t);
   STERNA_ASSIGN(Operand o, m.read_any(whole, "data"));
   for (size_t i = 0; i < values.size(); ++i)
@@ -100,9 +104,11 @@ void print_tensor(std::ostream& out, const Program& p, Machine& m, uint32_t id, 
   for (int64_t i = 0; i < shown; ++i) {
     uint32_t bits;
     load_bits(*opened, i / opened->cols, i % opened->cols, 1, &bits);
-    out << (states[static_cast<size_t>(i)] == ElementState::kDefined ? value_text(t.dtype, bits) : "?") << ((i + 1) % width == 0 || i + 1 == shown ? '\n' : ' ');
+    out << (states[static_cast<size_t>(i)] == ElementState::kDefined ? value_text(t.dtype, bits) : "?")
+        << ((i + 1) % width == 0 || i + 1 == shown ? '\n' : ' ');
   }
-  if (shown < static_cast<int64_t>(states.size())) out << "# and " << static_cast<int64_t>(states.size()) - shown << " more\n";
+  if (shown < static_cast<int64_t>(states.size()))
+    out << "# and " << static_cast<int64_t>(states.size()) - shown << " more\n";
 }
 
 /// Runs with the data that the file declares, zero elsewhere.
@@ -124,7 +130,8 @@ Status run_program(const Loaded& l, Output output) {
   for (const TextSection& s : text_sections(l.text)) {
     if (s.kind != "data") continue;
     const auto at = std::find(names.begin(), names.end(), s.arguments);
-    if (at == names.end()) return Fault(FaultKind::kBadInput, "TEXT3", cat(l.file, ':', s.line, ": there is no tensor ", s.arguments, "."));
+    if (at == names.end())
+      return Fault(FaultKind::kBadInput, "TEXT3", cat(l.file, ':', s.line, ": there is no tensor ", s.arguments, "."));
     const auto id = static_cast<uint32_t>(at - names.begin());
     if (p.tensors[id].role == TensorRole::kParameter)
       STERNA_TRY(fill(l, m, id, s));
@@ -171,9 +178,10 @@ Command program_command() {
   Command command;
   command.name = "program";
   command.summary = "check a program in the text form; count, print or run it";
-  command.arguments = {{"FILE", Argument::kPositional, "a .sterna file"},
-                       {"--print", Argument::kFlag, "print it in its canonical form"},
-                       {"--run", Argument::kFlag, "run it with the data it declares, zero elsewhere, and print the results"}};
+  command.arguments = {
+      {"FILE", Argument::kPositional, "a .sterna file"},
+      {"--print", Argument::kFlag, "print it in its canonical form"},
+      {"--run", Argument::kFlag, "run it with the data it declares, zero elsewhere, and print the results"}};
   command.run = run;
   return command;
 }

@@ -52,7 +52,8 @@ TEST(ProgramCommand, RunsWithTheDataOfTheFile) {
 TEST(ProgramCommand, PrintsTheCanonicalForm) {
   const Said said = run_on(kProgram, {"--print"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(said.out.find("tensor_scalar dst=%a data=%a op0=multiply operand0=2 engine=vector\n"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("tensor_scalar dst=%a data=%a op0=multiply operand0=2 engine=vector\n"), std::string::npos)
+      << said.out;
   EXPECT_EQ(said.out.find('@'), std::string::npos) << "the places in this file are not part of the program";
 }
 
@@ -64,13 +65,16 @@ TEST(ProgramCommand, CountsTensorsAndRecords) {
 }
 
 TEST(ProgramCommand, AFaultHasItsPlace) {
-  const Said said = run_on("sterna program 1\ntarget trn2\ntensor %a sbuf float32 [2, 3]\ntensor_copy dst=%a src=%b\n", {"--run"});
+  const Said said =
+      run_on("sterna program 1\ntarget trn2\ntensor %a sbuf float32 [2, 3]\ntensor_copy dst=%a src=%b\n", {"--run"});
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.err.find(".sterna:4:24"), std::string::npos) << said.err;
 }
 
 TEST(ProgramCommand, AFaultOfTheRunHasItsPlace) {
-  const Said said = run_on("sterna program 1\ntarget trn2\ntensor %a sbuf float32 [2, 3]\ntensor_scalar dst=%a data=%a op0=add operand0=1\n", {"--run"});
+  const Said said = run_on(
+      "sterna program 1\ntarget trn2\ntensor %a sbuf float32 [2, 3]\ntensor_scalar dst=%a data=%a op0=add operand0=1\n",
+      {"--run"});
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.err.find("UNINIT1"), std::string::npos) << said.err;
   EXPECT_NE(said.err.find(".sterna:4"), std::string::npos) << said.err;

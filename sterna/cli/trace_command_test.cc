@@ -87,6 +87,28 @@ TEST_F(TraceCommand, WritesPerfettoJson) {
   EXPECT_NE(text.find("kernel.py:33"), std::string::npos);
 }
 
+TEST_F(TraceCommand, DrawsAPictureOfTheWidthAskedFor) {
+  const auto draw = [&](const char* width) {
+    Arguments arguments;
+    arguments.set("FILE", file);
+    arguments.set("--svg", (folder / "run.svg").string());
+    if (*width != 0) arguments.set("--width", width);
+    return trace_command().run(arguments, {out, err});
+  };
+  const auto drawn = [&] {
+    std::ifstream in(folder / "run.svg");
+    return std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  };
+  ASSERT_EQ(draw(""), 0);
+  EXPECT_EQ(drawn().find("<svg xmlns='http://www.w3.org/2000/svg' width='1000' "), 0u);
+  ASSERT_EQ(draw("640"), 0);
+  EXPECT_NE(drawn().find("width='640'"), std::string::npos);
+  EXPECT_NE(drawn().find("75.0 % active"), std::string::npos);
+  EXPECT_TRUE(out.str().empty());
+  for (const char* width : {"x", "640x", "0", "-5", "99999999999999999999", "4001"}) EXPECT_EQ(draw(width), 2) << width;
+  EXPECT_NE(err.str().find("--width"), std::string::npos);
+}
+
 TEST_F(TraceCommand, FaultsAreReported) {
   EXPECT_EQ(run((folder / "none.trace").string()), 1);
   EXPECT_NE(err.str().find("FILE1"), std::string::npos) << err.str();

@@ -11,6 +11,24 @@
 namespace sterna {
 namespace {
 
+/// Elements [c, c+n) of row r as words: in place where they are, else in scratch; a repeated element is one word.
+Words bits_of_row(const Operand& o, int64_t r, int64_t c, int64_t n, int slot) {
+  if (o.unit && size_of(o.dtype) == 4) return {reinterpret_cast<const uint32_t*>(o.row(r)) + c};
+  auto* words = reinterpret_cast<uint32_t*>(piece_scratch(slot));
+  const bool repeated = !o.unit && o.nfree == 1 && o.free[0].stride == 0;
+  load_bits(o, r, c, repeated ? 1 : n, words);
+  return {words, repeated};
+}
+
+/// The same for a result: fill(words) writes in place, or into scratch that is then stored.
+template <class F>
+void put_bits(const Operand& o, int64_t r, int64_t c, int64_t n, const F& fill) {
+  if (o.unit && size_of(o.dtype) == 4) return fill(reinterpret_cast<uint32_t*>(o.row(r)) + c);
+  auto* words = reinterpret_cast<uint32_t*>(piece_scratch(2));
+  fill(words);
+  store_bits(o, r, c, n, words);
+}
+
 Fault broken(std::string rule, std::string message) { return Fault(FaultKind::kRuleBroken, std::move(rule), std::move(message)); }
 
 }  // namespace
@@ -170,39 +188,47 @@ void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool r
 }
 
 namespace {
+
+/// d[i] = f(a[i], b[i]) on raw words, by rows: f(Words, Words, uint32_t* out, n).
 template <class F>
 Status map_words(Machine& m, const Operand& dst, const Operand& a, const Operand& b, const F& f) {
   over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
-    auto* x = reinterpret_cast<uint32_t*>(piece_scratch(0));
-    auto* y = reinterpret_cast<uint32_t*>(piece_scratch(1));
     for (int64_t r = begin; r < end; ++r)
       for (int64_t c = 0; c < dst.cols; c += kPiece) {
         const int64_t n = std::min(kPiece, dst.cols - c);
-        load_bits(a, r, c, n, x);
-        load_bits(b, r, c, n, y);
-        f(x, y, n);
-        store_bits(dst, r, c, n, x);
+        const Words x = bits_of_row(a, r, c, n, 0), y = bits_of_row(b, r, c, n, 1);
+        put_bits(dst, r, c, n, [&](uint32_t* out) { f(x, y, out, n); });
       }
   });
   return {};
 }
+
 }  // namespace
 
 Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op) {
   const int bits = 8 * size_of(a.dtype);
-  return map_words(m, dst, a, b, [=](uint32_t* x, const uint32_t* y, int64_t n) {
-    switch (op) {
-      case AluOp::kBitwiseAnd: for (int64_t i = 0; i < n; ++i) x[i] &= y[i]; break;
-      case AluOp::kBitwiseOr: for (int64_t i = 0; i < n; ++i) x[i] |= y[i]; break;
-      case AluOp::kBitwiseXor: for (int64_t i = 0; i < n; ++i) x[i] ^= y[i]; break;
-      default: for (int64_t i = 0; i < n; ++i) x[i] = alu_bits(op, x[i], y[i], bits);
-    }
-  });
+  return map_words(m, dst, a, b, [=](Words x, Words y, uint32_t* out, int64_t n) { alu_bits_block(op, x, y, out, n, bits); });
 }
 
 Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed) {
-  return map_words(m, dst, a, b, [=](uint32_t* x, const uint32_t* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] = alu_int(op, x[i], y[i], is_signed);
+  return map_words(m, dst, a, b, [=](Words x, Words y, uint32_t* out, int64_t n) { alu_int_block(op, x, y, out, n, is_signed); });
+}
+
+void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count) {
+  const int bits = 8 * size_of(a.dtype);
+  over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t c = 0; c < dst.cols; c += kPiece) {
+        const int64_t n = std::min(kPiece, dst.cols - c);
+        Words x = bits_of_row(a, r, c, n, 0);
+        put_bits(dst, r, c, n, [&](uint32_t* out) {
+          for (int i = 0; i < count; ++i) {
+            const Words one{&steps[i].words[r], true};
+            alu_bits_block(steps[i].op, steps[i].reverse ? one : x, steps[i].reverse ? x : one, out, n, bits);
+            x = {out};
+          }
+        });
+      }
   });
 }
 

@@ -49,5 +49,13 @@ uint32_t value_bits(DType type, double value);
 Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op);
 /// Exact 32-bit integer arithmetic: out[i] = alu_int(op, a[i], b[i]).
 Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed);
+/// A bit operator with one word for each row: x op words[row], or words[row] op x when `reverse`.
+struct BitStep {
+  AluOp op;
+  bool reverse;
+  const uint32_t* words;
+};
+/// One or two steps on raw bits, one after the other: out[i] = steps(a[i]).
+void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count);
 
 }  // namespace sterna

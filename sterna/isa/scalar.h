@@ -13,8 +13,9 @@ namespace sterna::scalar_engine {
 /// dst = op(data * scale + bias), with an optional sum over the free axes into the engine's accumulators.
 ///
 /// Shapes  dst, data: [P, N]; scale, bias: immediate or (P, 1); reduce_res: (P, 1)
-/// Types   fp32, each step rounded once; the sum is of the fp32 results before conversion to dst
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only)
+/// Types   fp32, each step rounded once; the sum is of the fp32 results before conversion to dst. A plain copy (scale 1, no bias) of
+///         equal types keeps bits where the chip's scalar engine does
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only) ACT2 (no prelu)
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
   static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed", "nki.isa.activation"};
@@ -26,6 +27,7 @@ struct Activation {
   AluOp reduce_op = AluOp::kBypass;
   View reduce_res;
   ReduceCmd reduce_cmd = ReduceCmd::kIdle;
+  bool exact_copy = false;  ///< keeps bits: check() finds out, since it depends on the chip
 
   static constexpr auto fields() {
     using I = Activation;
@@ -35,7 +37,13 @@ struct Activation {
                       option("reduce_cmd", &I::reduce_cmd, "what happens to the accumulators")};
   }
   bool reduces() const { return reduce_cmd == ReduceCmd::kReduce || reduce_cmd == ReduceCmd::kResetReduce; }
+  bool scaled() const { return scale.is_view || (!scale.is_none && scale.value != 1.0); }
+  bool biased() const { return bias.is_view || (!bias.is_none && bias.value != 0.0); }
   Status check(const Rules& r) {
+    if (op == Function::kPrelu)
+      return Fault(FaultKind::kUnknownBehaviour, "ACT2",
+                   "activation with prelu: its slope is said to be the relu_param argument, which activation does not have in NKI 0.6, "
+                   "and no public source says what slope the hardware then uses. Use relu, or write max(x, 0) + slope * min(x, 0).");
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     STERNA_TRY(fit(r, data, dst, "data"));
@@ -48,6 +56,7 @@ struct Activation {
       if (reduce_res.rows() != dst.rows() || reduce_res.cols() != 1)
         return Fault(FaultKind::kRuleBroken, "SHAPE3", cat("'reduce_res' ", shape_text(reduce_res), " must be (", dst.rows(), ", 1)."));
     }
+    exact_copy = op == Function::kCopy && !scaled() && !biased() && dst.dtype == data.dtype && r.chip->features.exact_copy_on_scalar;
     return {};
   }
   Status execute(Machine& m) const {
@@ -60,22 +69,13 @@ struct Activation {
     take_snapshots(m, snapshots, d, a);
     b = kept_apart(d, b, a.rows, bias_buffer);
     s = kept_apart(d, s, a.rows, scale_buffer);
-    const bool scaled = scale.is_view || (!scale.is_none && scale.value != 1.0);
-    const bool biased = bias.is_view || (!bias.is_none && bias.value != 0.0);
     RowSums sums(AluOp::kAdd, reduces() ? a.rows : 0, a.cols);
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
-      ConstBlock from = x[0];
-      if (scaled) {
-        apply_scalar(AluOp::kMultiply, from, s, false, o, p);
-        from = {o.data, o.pitch};
-      }
-      if (biased) {
-        apply_scalar(AluOp::kAdd, from, b, false, o, p);
-        from = {o.data, o.pitch};
-      }
-      function_block(op, from, o, p.rows, p.cols);
-      if (reduces()) sums.add({o.data, o.pitch}, p);
-    });
+    if (exact_copy) {
+      if (reduces()) visit_rows<1>(m, {a}, [&](const ConstBlock (&x)[1], const Piece& p) { sums.add(x[0], p); });
+      STERNA_TRY(copy_elements(m, d, a));
+    } else {
+      compute(m, d, a, s, b, sums);
+    }
     auto& acc = m.scalar_accumulator();
     if (reduce_cmd == ReduceCmd::kReset || reduce_cmd == ReduceCmd::kResetReduce) acc.fill(0.0f);
     if (reduces()) sums.finish_into(acc.data());
@@ -83,6 +83,22 @@ struct Activation {
     STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
     store_column(res, acc.data());
     return {};
+  }
+  /// The three steps on every element of `a`, and their sums.
+  void compute(Machine& m, const Operand& d, const Operand& a, const Machine::Values& s, const Machine::Values& b, RowSums& sums) const {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+      ConstBlock from = x[0];
+      if (scaled()) {
+        apply_scalar(AluOp::kMultiply, from, s, false, o, p);
+        from = {o.data, o.pitch};
+      }
+      if (biased()) {
+        apply_scalar(AluOp::kAdd, from, b, false, o, p);
+        from = {o.data, o.pitch};
+      }
+      function_block(op, from, o, p.rows, p.cols);
+      if (reduces()) sums.add({o.data, o.pitch}, p);
+    });
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kScalar, {&dst, &data});
@@ -104,6 +120,7 @@ struct ActivationReduce {
   View reduce_res;
   Scalar bias;
   Scalar scale = Scalar::of(1.0);
+  bool exact_copy = false;  ///< as in Activation
 
   static constexpr auto fields() {
     using I = ActivationReduce;
@@ -111,7 +128,7 @@ struct ActivationReduce {
                       option("reduce_op", &I::reduce_op, "add"), out("reduce_res", &I::reduce_res, "(P, 1) sums"),
                       in("bias", &I::bias, "immediate or (P, 1)"), in("scale", &I::scale, "immediate or (P, 1)")};
   }
-  Activation plain() const { return {dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCmd::kResetReduce}; }
+  Activation plain() const { return {dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCmd::kResetReduce, exact_copy}; }
   Status check(const Rules& r) {
     if (reduce_res.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'reduce_res' is missing.");
     Activation a = plain();
@@ -119,6 +136,7 @@ struct ActivationReduce {
     data = a.data;
     bias = a.bias;
     scale = a.scale;
+    exact_copy = a.exact_copy;
     return {};
   }
   Status execute(Machine& m) const { return plain().execute(m); }

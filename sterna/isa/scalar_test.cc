@@ -71,6 +71,44 @@ TEST_F(ScalarEngine, ActivationReduceSumsInTheOrderOfTheEngine) {
   EXPECT_EQ(work(ActivationReduce{d, Function::kSquare, x, AluOp::kAdd, res}).elements, 100);
 }
 
+// Source: nki.isa ("a bit-exact copy when types match", scalar engine from the second Trainium on); 16777217 is no fp32 value.
+TEST_F(ScalarEngine, PlainCopyOfEqualTypesKeepsBitsWhereTheChipDoes) {
+  const Words words{16777217, 0x7fffffff, 5, 0xfffffffe};
+  const View x = with_bits({2, 2}, words, kI32), d = make({2, 2}, kI32), res = make({2, 1});
+  EXPECT_RUNS((Activation{d, Function::kCopy, x}));
+  EXPECT_EQ(get_bits(d), words);
+  const View d2 = make({2, 2}, kI32);
+  EXPECT_RUNS((ActivationReduce{d2, Function::kCopy, x, AluOp::kAdd, res}));
+  EXPECT_EQ(get_bits(d2), words);
+  EXPECT_EQ(get(res), (Values{16777216.0f + 2147483648.0f, 3}));  // sums are of fp32 values
+  const View nan = with_bits({1, 2}, {0xff91, 0x3f80}, kBf16), same = make({1, 2}, kBf16);
+  EXPECT_RUNS((Activation{same, Function::kCopy, nan}));
+  EXPECT_EQ(get_bits(same), (Words{0xff91, 0x3f80}));
+  EXPECT_RUNS((Activation{d, Function::kCopy, x, {}, Scalar::of(2.0)}));  // not a plain copy
+  EXPECT_EQ(get_bits(d), (Words{33554432, 0x7fffffff, 10, 0xfffffffc}));
+  EXPECT_RUNS((Activation{d, Function::kAbs, x}));
+  EXPECT_EQ(get_bits(d), (Words{16777216, 0x7fffffff, 5, 2}));
+  use_chip("trn1");
+  EXPECT_RUNS((Activation{d, Function::kCopy, x}));
+  EXPECT_EQ(get_bits(d), (Words{16777216, 0x7fffffff, 5, 0xfffffffe}));
+}
+
+TEST_F(ScalarEngine, PlainCopyInPlaceAndShifted) {
+  const View t = with_bits({1, 4}, {16777217, 2, 3, 4}, kI32);
+  EXPECT_RUNS((Activation{t, Function::kCopy, t}));
+  EXPECT_EQ(get_bits(t), (Words{16777217, 2, 3, 4}));
+  EXPECT_RUNS((Activation{part(t, 0, 1, 1, 4), Function::kCopy, part(t, 0, 1, 0, 3)}));
+  EXPECT_EQ(get_bits(t), (Words{16777217, 16777217, 2, 3}));
+  EXPECT_TRUE(warned("ALIAS1"));
+}
+
+TEST_F(ScalarEngine, PreluIsRefusedSinceItsSlopeHasNoOperand) {
+  const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
+  EXPECT_REFUSED("ACT2", (Activation{d, Function::kPrelu, x}));
+  EXPECT_REFUSED("ACT2", (ActivationReduce{d, Function::kPrelu, x, AluOp::kAdd, res}));
+  EXPECT_EQ(run(Activation{d, Function::kPrelu, x}).error().kind, FaultKind::kUnknownBehaviour);
+}
+
 TEST_F(ScalarEngine, Refusals) {
   const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
   EXPECT_REFUSED("ARG2", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, View{}}));

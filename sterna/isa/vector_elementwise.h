@@ -126,7 +126,6 @@ struct TensorScalar {
     return {};
   }
   Status execute_bits(Machine& m, Operand a) const {
-    const int bits = 8 * size_of(data.dtype);
     std::vector<uint32_t> operands[2];
     int which = 0;
     for (const Scalar* s : {&operand0, &operand1}) {
@@ -139,16 +138,11 @@ struct TensorScalar {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
-    std::vector<uint32_t> x(static_cast<size_t>(a.cols));
-    for (int64_t row = 0; row < a.rows; ++row) {
-      load_bits(a, row, 0, a.cols, x.data());
-      const uint32_t b0 = operands[0][static_cast<size_t>(row)], b1 = operands[1][static_cast<size_t>(row)];
-      for (uint32_t& v : x) {
-        if (op0 != AluOp::kBypass) v = reverse0 ? alu_bits(op0, b0, v, bits) : alu_bits(op0, v, b0, bits);
-        if (op1 != AluOp::kBypass) v = reverse1 ? alu_bits(op1, b1, v, bits) : alu_bits(op1, v, b1, bits);
-      }
-      store_bits(d, row, 0, a.cols, x.data());
-    }
+    BitStep steps[2];
+    int count = 0;
+    if (op0 != AluOp::kBypass) steps[count++] = {op0, reverse0, operands[0].data()};
+    if (op1 != AluOp::kBypass) steps[count++] = {op1, reverse1, operands[1].data()};
+    map_bits_by_row(m, d, a, steps, count);
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, engine, {&dst, &data}); }

@@ -150,7 +150,9 @@ void Machine::release(uint32_t tensor) {
 }
 
 Buffer Machine::take(uint32_t tensor) {
-  return has_storage(tensor) ? std::move(storages_[tensor]->owned) : Buffer();
+  if (!has_storage(tensor) || !storages_[tensor]->owned) return Buffer();
+  storages_[tensor]->data = nullptr;
+  return std::move(storages_[tensor]->owned);
 }
 
 // --- naming

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sterna/numerics/convert.h"
+#include "sterna/numerics/words.h"
 
 namespace sterna {
 namespace {
@@ -104,8 +105,8 @@ void load_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, uint32
   const bool sign = is_integer(operand.dtype) && info(operand.dtype).is_signed;
   const int size = size_of(operand.dtype);
   for_runs(operand, r, col, n, [&](const std::byte* at, int64_t stride, int64_t done, int64_t count) {
-    if (size == 4 && stride == 4)
-      std::memcpy(out + done, at, static_cast<size_t>(count) * 4);
+    if (stride == size)
+      widen_words(at, size, sign, out + done, count);
     else if (size == 4)
       load_words<uint32_t>(at, stride, out + done, count);
     else if (size == 2 && sign)
@@ -122,8 +123,8 @@ void load_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, uint32
 void store_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, const uint32_t* in) {
   const int size = size_of(operand.dtype);
   for_runs(operand, r, col, n, [&](std::byte* at, int64_t stride, int64_t done, int64_t count) {
-    if (size == 4 && stride == 4)
-      std::memcpy(at, in + done, static_cast<size_t>(count) * 4);
+    if (stride == size)
+      narrow_words(in + done, at, size, count);
     else if (size == 4)
       store_words<uint32_t>(in + done, at, stride, count);
     else if (size == 2)

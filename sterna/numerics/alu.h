@@ -83,6 +83,16 @@ uint32_t alu_bits(AluOp op, uint32_t a, uint32_t b, int bits);
 /// has_int_form.
 uint32_t alu_int(AluOp op, uint32_t a, uint32_t b, bool is_signed);
 
+/// A row of 32-bit words, or one word `repeated`.
+struct Words {
+  const uint32_t* data;
+  bool repeated = false;
+};
+/// d[i] = alu_bits(op, a[i], b[i], bits) and d[i] = alu_int(op, a[i], b[i], is_signed). d may be a or b exactly. Unary
+/// operators ignore b, which must be readable all the same.
+void alu_bits_block(AluOp op, Words a, Words b, uint32_t* d, ptrdiff_t n, int bits);
+void alu_int_block(AluOp op, Words a, Words b, uint32_t* d, ptrdiff_t n, bool is_signed);
+
 /// A rectangle of fp32: `rows` rows `pitch` elements apart, each of contiguous elements. Pitch 0 repeats one row.
 struct ConstBlock {
   const float* data;

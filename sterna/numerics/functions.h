@@ -3,7 +3,8 @@
 //
 // Accuracy (design, section 4): within 1 ulp of the correctly rounded fp32 result inside the documented range, over which
 // functions_test checks them; outside it the mathematical value, but for sine outside [-pi, pi], where the hardware's polynomial
-// is imitated. NaN results are 7fc00000.
+// is imitated. NaN results are 7fc00000, except that kCopy keeps every bit, the payload of a NaN included. kPrelu takes no slope
+// here and is relu; the instruction refuses it (rule ACT2).
 #pragma once
 
 #include <cstddef>

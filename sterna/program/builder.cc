@@ -8,8 +8,10 @@
 
 namespace sterna {
 
-Builder::Builder(const Chip& chip, bool strict) : chip_(&chip) {
+Builder::Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool) : chip_(&chip), program_(std::move(pool)) {
   program_.target = chip.name;
+  for (const TableRow& row : instruction_table())
+    absent_[row.info.opcode] = !row.info.mnemonic.empty() && !chip.has_instruction(row.info.mnemonic);
   rules_.chip = chip_;
   rules_.tensors = &program_.tensors;
   rules_.dynamics = &program_.dynamics;
@@ -105,7 +107,7 @@ Status Builder::commit(uint32_t label) {
   void* body = open_->body();
   const TableRow& row = *open_row_;
   STERNA_TRY(check_views(row, body));
-  if (!chip_->has_instruction(row.info.mnemonic))
+  if (absent_[row.info.opcode])
     return Fault(FaultKind::kNotOnThisChip, "ISA1", cat(row.info.mnemonic, " does not exist on ", chip_->name, "."));
   STERNA_TRY(row.check(body, rules_));
   open_->site = site_;

@@ -3,6 +3,7 @@
 // builder completes, checks and records them. It belongs to one thread at a time and is never global.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ namespace sterna {
 class Builder {
  public:
   /// `chip` must outlive the builder. `strict` turns what only the official simulator accepts into faults.
-  Builder(const Chip& chip, bool strict);
+  Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool = nullptr);
 
   Program& program() { return program_; }
   const Program& program() const { return program_; }
@@ -64,6 +65,7 @@ class Builder {
   RecordHeader* open_ = nullptr;
   const TableRow* open_row_ = nullptr;
   int open_regions_ = 0;
+  std::array<bool, 256> absent_{};  ///< by opcode: not on this chip
 };
 
 }  // namespace sterna

@@ -14,15 +14,15 @@ namespace sterna {
 namespace {
 
 constexpr int kMaxNesting = 4;
-constexpr int64_t kMost = int64_t{1} << 44;          // bytes of a tensor, offset of a view: no product overflows below it
+constexpr int64_t kMost = int64_t{1} << 44;  // bytes of a tensor, offset of a view: no product overflows below it
 constexpr int64_t kMostElements = int64_t{1} << 40;  // of a view
 
 std::vector<int64_t> shape_of(const TensorInfo& t) { return {t.shape, t.shape + std::min<int>(t.ndim, kMaxDims)}; }
 
 /// Its numbers are such that arithmetic with them means something.
 bool sound(const View& v) {
-  if (v.ndim > kMaxDims || (v.on_chip() && v.ndim < 2) || static_cast<int>(v.dtype) >= kDTypeCount || v.offset < -kMost || v.offset > kMost ||
-      v.partition < 0 || (v.partition != 0 && !v.on_chip()))
+  if (v.ndim > kMaxDims || (v.on_chip() && v.ndim < 2) || static_cast<int>(v.dtype) >= kDTypeCount ||
+      v.offset < -kMost || v.offset > kMost || v.partition < 0 || (v.partition != 0 && !v.on_chip()))
     return false;
   int64_t elements = 1;
   for (int d = 0; d < v.ndim; ++d) {
@@ -33,8 +33,9 @@ bool sound(const View& v) {
 }
 
 Status outside(const Program& p, const View& v) {
-  return Fault(FaultKind::kOutOfBounds, "IDX4", cat("A view ", shape_text(v), " reaches outside tensor '", p.tensor_name(v.tensor), "' ",
-                                                    shape_text(shape_of(p.tensors[v.tensor])), "."));
+  return Fault(FaultKind::kOutOfBounds, "IDX4",
+               cat("A view ", shape_text(v), " reaches outside tensor '", p.tensor_name(v.tensor), "' ",
+                   shape_text(shape_of(p.tensors[v.tensor])), "."));
 }
 
 Fault bad_offset(std::string message) { return Fault(FaultKind::kOutOfBounds, "DYN4", std::move(message)); }
@@ -47,13 +48,16 @@ Status check_offset(const View& v, const DynamicOffset& d) {
 }
 
 Status check_view_at(const Program& p, const View& v, int nesting) {
-  if (v.tensor >= p.tensors.size()) return Fault(FaultKind::kBadInput, "PRG5", "A view is of a tensor that the program does not have.");
+  if (v.tensor >= p.tensors.size())
+    return Fault(FaultKind::kBadInput, "PRG5", "A view is of a tensor that the program does not have.");
   const TensorInfo& t = p.tensors[v.tensor];
   if (!sound(v) || v.memory != t.memory)
-    return Fault(FaultKind::kBadInput, "PRG5", cat("A view of tensor '", p.tensor_name(v.tensor), "' has impossible numbers."));
+    return Fault(FaultKind::kBadInput, "PRG5",
+                 cat("A view of tensor '", p.tensor_name(v.tensor), "' has impossible numbers."));
   if (v.kind == ViewKind::kStrided) return in_bounds(v, t) ? Status() : outside(p, v);
   if (v.dynamic == 0 || v.dynamic >= p.dynamics.size() || nesting > kMaxNesting)
-    return bad_offset(cat("The dynamic offset of a view of tensor '", p.tensor_name(v.tensor), "' is not in the program's table."));
+    return bad_offset(
+        cat("The dynamic offset of a view of tensor '", p.tensor_name(v.tensor), "' is not in the program's table."));
   const DynamicOffset& d = p.dynamics[v.dynamic];
   if (d.source == DynamicOffset::Source::kRegister && d.reg >= p.register_count)
     return bad_offset(cat("A view moves by register $", d.reg, "; the program has ", p.register_count, "."));
@@ -97,15 +101,18 @@ class Checker {
   void sites() {
     for (uint32_t id = 1; id < program_.sites.size(); ++id) {
       const Site& s = program_.sites[id];
-      if (!known(s.file) || !known(s.function) || s.parent >= id) add("PRG1", cat("Site ", id, " has no name, or its caller comes after it."));
+      if (!known(s.file) || !known(s.function) || s.parent >= id)
+        add("PRG1", cat("Site ", id, " has no name, or its caller comes after it."));
     }
   }
 
   void tensor(uint32_t id) {
     const TensorInfo& t = program_.tensors[id];
     const auto bad = [&](std::string_view why) { add("PRG2", cat("Tensor ", id, ' ', why, ".")); };
-    if (!known(t.name) || t.site >= program_.sites.size()) return add("PRG1", cat("Tensor ", id, " has no name or no site."));
-    if (static_cast<int>(t.dtype) >= kDTypeCount || static_cast<int>(t.memory) > static_cast<int>(Memory::kPsum)) return bad("has no type or no memory");
+    if (!known(t.name) || t.site >= program_.sites.size())
+      return add("PRG1", cat("Tensor ", id, " has no name or no site."));
+    if (static_cast<int>(t.dtype) >= kDTypeCount || static_cast<int>(t.memory) > static_cast<int>(Memory::kPsum))
+      return bad("has no type or no memory");
     if (t.ndim > kMaxDims || (t.on_chip() && t.ndim < 2)) return bad("has too many or too few dimensions");
     int64_t bytes = size_of(t.dtype);
     for (int64_t n : shape_of(t)) {
@@ -121,7 +128,8 @@ class Checker {
     bool good = count == program_.parameters.size();
     for (uint32_t i = 0; good && i < program_.parameters.size(); ++i) {
       const uint32_t id = program_.parameters[i];
-      good = id < program_.tensors.size() && program_.tensors[id].role == TensorRole::kParameter && program_.tensors[id].parameter == i;
+      good = id < program_.tensors.size() && program_.tensors[id].role == TensorRole::kParameter &&
+             program_.tensors[id].parameter == i;
     }
     if (!good) add("PRG3", "The list of parameters and the tensors' roles disagree.");
   }
@@ -131,7 +139,8 @@ class Checker {
       if (id >= program_.tensors.size()) return add("PRG3", cat("A result is tensor ", id, ", which does not exist."));
       const TensorInfo& t = program_.tensors[id];
       if (t.memory != Memory::kHbm || (t.role != TensorRole::kParameter && !t.shared))
-        add("PRG3", cat("The result '", program_.tensor_name(id), "' must be a parameter or a shared tensor in HBM."), t.site);
+        add("PRG3", cat("The result '", program_.tensor_name(id), "' must be a parameter or a shared tensor in HBM."),
+            t.site);
     }
   }
 
@@ -142,15 +151,18 @@ class Checker {
       const RecordHeader& h = stream[i];
       const TableRow& row = instruction_table()[h.opcode];
       if (row.info.mnemonic.empty() || h.words != (sizeof(RecordHeader) + row.bytes + 7) / 8) {
-        add("PRG4", cat("Record ", i, " has the operation code ", int{h.opcode}, " and ", int{h.words}, " words, which is no instruction."));
+        add("PRG4", cat("Record ", i, " has the operation code ", int{h.opcode}, " and ", int{h.words},
+                        " words, which is no instruction."));
         return;  // its length cannot be trusted either
       }
-      if (h.site >= program_.sites.size() || !known(h.label)) add("PRG1", cat("Record ", i, " has no site or no label."));
+      if (h.site >= program_.sites.size() || !known(h.label))
+        add("PRG1", cat("Record ", i, " has no site or no label."));
       if (Status s = record(row, h); !s) {
         s.error().message = cat(row.info.mnemonic, " (record ", i, "): ", s.error().message);
         add(std::move(s.error()), h.site);
       }
-      if (h.opcode == control::Loop::info.opcode || h.opcode == control::While::info.opcode || h.opcode == control::If::info.opcode) {
+      if (h.opcode == control::Loop::info.opcode || h.opcode == control::While::info.opcode ||
+          h.opcode == control::If::info.opcode) {
         ++depth;
         opened = h.site;
       }
@@ -163,7 +175,8 @@ class Checker {
   }
 
   Status record(const TableRow& row, const RecordHeader& h) {
-    for (const FieldSpec& spec : row.field_list()) STERNA_TRY(field(spec, static_cast<const char*>(h.body()) + spec.offset));
+    for (const FieldSpec& spec : row.field_list())
+      STERNA_TRY(field(spec, static_cast<const char*>(h.body()) + spec.offset));
     if (h.opcode == control::Alloc::info.opcode) {
       const uint32_t id = static_cast<const control::Alloc*>(h.body())->tensor.id;
       if (id < allocated_.size()) allocated_[id] = true;
@@ -178,7 +191,8 @@ class Checker {
     if (dynamic != ((h.flags & RecordHeader::kHasDynamic) != 0))
       return Fault(FaultKind::kBadInput, "PRG4", "Its flags do not say whether a view is dynamic.");
     if (!rules_.chip->has_instruction(row.info.mnemonic))
-      return Fault(FaultKind::kNotOnThisChip, "ISA1", cat("This instruction does not exist on ", rules_.chip->name, "."));
+      return Fault(FaultKind::kNotOnThisChip, "ISA1",
+                   cat("This instruction does not exist on ", rules_.chip->name, "."));
     std::vector<std::max_align_t> copy(row.bytes / sizeof(std::max_align_t) + 1);  // check() completes what it is given
     std::memcpy(copy.data(), h.body(), row.bytes);
     return row.check(copy.data(), rules_);
@@ -187,28 +201,36 @@ class Checker {
   Status used(const View& v) {
     STERNA_TRY(check_view(program_, v));
     if (program_.tensors[v.tensor].role == TensorRole::kLocal && !allocated_[v.tensor])
-      return Fault(FaultKind::kBadInput, "PRG6", cat("Tensor '", program_.tensor_name(v.tensor), "' is used before it is allocated."));
-    if (v.kind != ViewKind::kStrided && program_.dynamics[v.dynamic].source == DynamicOffset::Source::kTensor) return used(program_.dynamics[v.dynamic].index);
+      return Fault(FaultKind::kBadInput, "PRG6",
+                   cat("Tensor '", program_.tensor_name(v.tensor), "' is used before it is allocated."));
+    if (v.kind != ViewKind::kStrided && program_.dynamics[v.dynamic].source == DynamicOffset::Source::kTensor)
+      return used(program_.dynamics[v.dynamic].index);
     return {};
   }
 
   Status field(const FieldSpec& spec, const void* at) {
-    const auto bad = [&](std::string_view why) { return Fault(FaultKind::kBadInput, "PRG5", cat("'", spec.name, "' ", why, ".")); };
+    const auto bad = [&](std::string_view why) {
+      return Fault(FaultKind::kBadInput, "PRG5", cat("'", spec.name, "' ", why, "."));
+    };
     const auto byte = *static_cast<const uint8_t*>(at);
-    if (const auto names = text::spellings(spec.type); !names.empty()) return byte < names.size() ? Status() : bad("has a value without a meaning");
+    if (const auto names = text::spellings(spec.type); !names.empty())
+      return byte < names.size() ? Status() : bad("has a value without a meaning");
     switch (spec.type) {
       case FieldType::kAluOp: return byte < kAluOpCount ? Status() : bad("is no operator");
       case FieldType::kFunction: return byte < kFunctionCount ? Status() : bad("is no function");
       case FieldType::kDType: return byte < kDTypeCount ? Status() : bad("is no number format");
       case FieldType::kRegister: {
         const uint32_t id = static_cast<const RegisterRef*>(at)->id;
-        return id == UINT32_MAX || id < program_.register_count ? Status() : bad(cat("is register $", id, "; the program has ", program_.register_count));
+        return id == UINT32_MAX || id < program_.register_count
+                   ? Status()
+                   : bad(cat("is register $", id, "; the program has ", program_.register_count));
       }
       case FieldType::kTensor: {
         const uint32_t id = static_cast<const TensorRef*>(at)->id;
         return id < program_.tensors.size() ? Status() : bad("is a tensor that does not exist");
       }
-      case FieldType::kName: return known(static_cast<const NameRef*>(at)->id) ? Status() : bad("is a text that does not exist");
+      case FieldType::kName:
+        return known(static_cast<const NameRef*>(at)->id) ? Status() : bad("is a text that does not exist");
       case FieldType::kPattern: {
         const Pattern& p = *static_cast<const Pattern*>(at);
         return p.n >= 0 && p.n <= 4 ? Status() : bad("has an impossible length");

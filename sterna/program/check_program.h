@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker of a Program that did not come from this process's Builder: its structure, then every rule of its instructions.
+// The checker of a Program that did not come from this process's Builder: its structure, then every rule of its
+// instructions.
 #pragma once
 
 #include <vector>

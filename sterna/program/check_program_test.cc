@@ -93,7 +93,11 @@ TEST(CheckProgram, EachDamageIsNamed) {
       {"DYN4", [](Program& p) { p.dynamics[1].reg = 3; }},
       {"DYN4", [](Program& p) { p.dynamics[1].limit = -1; }},
       {"DYN4", [](Program& p) { p.dynamics.resize(1); }},
-      {"REGION1", [](Program& p) { p.cores[0].at(kLoop).opcode = control::End::info.opcode, p.cores[0].at(kLoop).words = p.cores[0].at(kEnd).words; }},
+      {"REGION1",
+       [](Program& p) {
+         p.cores[0].at(kLoop).opcode = control::End::info.opcode,
+         p.cores[0].at(kLoop).words = p.cores[0].at(kEnd).words;
+       }},
       {"REG2", [](Program& p) { record<control::Loop>(p, kLoop).reg.id = UINT32_MAX; }},
       {"SHAPE2", [](Program& p) { record<vector_engine::TensorScalar>(p, kScalar).data.dims[1].count = 4; }},
       {"OPS1", [](Program& p) { record<vector_engine::TensorScalar>(p, kScalar).op1 = AluOp::kBitwiseAnd; }},

@@ -2,7 +2,7 @@
 #include "sterna/program/placement.h"
 
 #include <algorithm>
-#include <map>
+#include <deque>
 
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
@@ -19,72 +19,97 @@ struct Range {
 /// Ranges of live tensors with an address, sorted by begin; what a hole must avoid beyond the tensors placed here.
 using Ranges = std::vector<Range>;
 
-/// Free bytes of one partition as disjoint segments.
+/// Free bytes of one partition as disjoint segments. Bytes that a tensor gave back rest until they are needed, and those that rested
+/// longest are used first: the instructions that used them last are then most likely done when their place is written again.
 class FreeList {
  public:
-  explicit FreeList(int64_t capacity) : capacity_(capacity) { free_[0] = capacity; }
+  explicit FreeList(int64_t capacity) : capacity_(capacity), free_{{0, capacity}} {}
 
-  /// First place at or after `from` (then from 0) for `bytes` at a multiple of `align` that avoids `blocked`; -1 if there is none. With
-  /// `inside`, a place does not cross a multiple of it.
-  int64_t find(int64_t from, int64_t bytes, int64_t align, int64_t inside, const Ranges& blocked) const {
-    auto at = free_.upper_bound(from);
+  struct Request {
+    int64_t bytes, align;
+    int64_t inside;  ///< the place does not cross a multiple of it; 0 = may
+    const Ranges& blocked;
+  };
+  /// First place at or after `from`, then from 0; -1 if there is none even after all bytes are back.
+  int64_t find(int64_t from, const Request& request) {
+    for (;;) {
+      const int64_t at = find_rested(from, request);
+      if (at >= 0 || resting_.empty()) return at;
+      give(resting_.front());
+      resting_.pop_front();
+    }
+  }
+
+  void take(Range r) {
+    auto s = std::prev(after(r.begin));
+    const Range old = *s;
+    if (old.begin == r.begin && old.end == r.end) {
+      free_.erase(s);
+    } else if (old.begin == r.begin) {
+      s->begin = r.end;
+    } else {
+      s->end = r.begin;
+      if (r.end < old.end) free_.insert(s + 1, {r.end, old.end});
+    }
+  }
+
+  void give_back(Range r) { resting_.push_back(r); }
+
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  std::vector<Range>::iterator after(int64_t begin) {
+    return std::upper_bound(free_.begin(), free_.end(), begin, [](int64_t x, const Range& r) { return x < r.begin; });
+  }
+
+  int64_t find_rested(int64_t from, const Request& request) {
+    auto at = after(from);
     if (at != free_.begin()) --at;
     for (auto s = at; s != free_.end(); ++s) {
-      const int64_t found = fit({std::max(s->first, from), s->second}, bytes, align, inside, blocked);
+      const int64_t found = fit({std::max(s->begin, from), s->end}, request);
       if (found >= 0) return found;
     }
-    for (auto s = free_.begin(); s != free_.end() && s->first < from; ++s) {
-      const int64_t found = fit({s->first, s->second}, bytes, align, inside, blocked);
+    for (auto s = free_.begin(); s != free_.end() && s->begin < from; ++s) {
+      const int64_t found = fit(*s, request);
       if (found >= 0) return found;
     }
     return -1;
   }
 
-  void take(Range r) {
-    auto s = std::prev(free_.upper_bound(r.begin));
-    const int64_t end = s->second;
-    if (s->first == r.begin)
-      free_.erase(s);
-    else
-      s->second = r.begin;
-    if (r.end < end) free_[r.end] = end;
-  }
-
   void give(Range r) {
-    auto next = free_.lower_bound(r.begin);
-    if (next != free_.end() && next->first == r.end) {
-      r.end = next->second;
-      next = free_.erase(next);
+    auto next = after(r.begin);
+    const bool joins_next = next != free_.end() && next->begin == r.end;
+    const bool joins_before = next != free_.begin() && std::prev(next)->end == r.begin;
+    if (joins_before && joins_next) {
+      std::prev(next)->end = next->end;
+      free_.erase(next);
+    } else if (joins_before) {
+      std::prev(next)->end = r.end;
+    } else if (joins_next) {
+      next->begin = r.begin;
+    } else {
+      free_.insert(next, r);
     }
-    if (next != free_.begin()) {
-      auto before = std::prev(next);
-      if (before->second == r.begin) {
-        before->second = r.end;
-        return;
-      }
-    }
-    free_[r.begin] = r.end;
   }
 
-  int64_t capacity() const { return capacity_; }
-
- private:
-  static int64_t fit(Range hole, int64_t bytes, int64_t align, int64_t inside, const Ranges& blocked) {
-    int64_t at = round_up(hole.begin, align);
-    if (inside > 0 && at / inside != (at + bytes - 1) / inside) at = round_up(at, inside);
-    for (const Range& b : blocked) {
-      if (b.begin >= at + bytes) break;
-      if (b.end > at) {
-        at = round_up(b.end, align);
-        if (inside > 0 && at / inside != (at + bytes - 1) / inside) at = round_up(at, inside);
-      }
+  static int64_t fit(Range hole, const Request& request) {
+    int64_t at = align(hole.begin, request);
+    for (const Range& b : request.blocked) {
+      if (b.begin >= at + request.bytes) break;
+      if (b.end > at) at = align(b.end, request);
     }
-    return at + bytes <= hole.end ? at : -1;
+    return at + request.bytes <= hole.end ? at : -1;
+  }
+  static int64_t align(int64_t at, const Request& request) {
+    at = round_up(at, request.align);
+    if (request.inside > 0 && at / request.inside != (at + request.bytes - 1) / request.inside) at = round_up(at, request.inside);
+    return at;
   }
   static int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
   int64_t capacity_;
-  std::map<int64_t, int64_t> free_;  // begin -> end
+  std::vector<Range> free_;  // by begin
+  std::deque<Range> resting_;
 };
 
 /// How many live tensors with addresses cover each block of bytes: tensors may share an address, so lengths do not add up.
@@ -146,18 +171,25 @@ class Placer {
 
   /// Frees what ended before record `now`.
   void retire(uint32_t now) {
-    while (!ends_.empty() && ends_.begin()->first < now) {
-      const Life life = ends_.begin()->second;
-      ends_.erase(ends_.begin());
+    while (!live_.empty() && live_.front().until < now) {
+      std::pop_heap(live_.begin(), live_.end(), ends_later);
+      const Life life = live_.back();
+      live_.pop_back();
       const Range r = range(life);
       if (r.begin == r.end) continue;
       if (info(life).has_address) {
         coverage_.add(r, -1);
       } else {
         placed_bytes_ -= r.end - r.begin;
-        free_.give(r);
+        free_.give_back(r);
       }
     }
+  }
+
+  static bool ends_later(const Life& a, const Life& b) { return a.until != b.until ? a.until > b.until : a.tensor > b.tensor; }
+  void note_live(const Life& life) {
+    live_.push_back(life);
+    std::push_heap(live_.begin(), live_.end(), ends_later);
   }
 
   Status put_addressed(const Life& life) {
@@ -166,24 +198,24 @@ class Placer {
       return fault(life, cat("Tensor '", program_.tensor_name(life.tensor), "' has the address ", t.address_byte, " and ", t.free_bytes(),
                              " bytes in each partition; ", sterna::name(memory_), " ends at ", free_.capacity(), "."));
     coverage_.add(range(life), 1);
-    ends_.emplace(life.until, life);
+    note_live(life);
     ++addressed_seen_;
     return {};
   }
 
   Status put(const Life& life) {
     const int64_t bytes = info(life).free_bytes();
-    ends_.emplace(life.until, life);
+    note_live(life);
     if (bytes == 0) return {};
     const Ranges blocked = blocked_for(life);
     int64_t at = -1;
     if (unit_ > 0) {  // whole banks first, so that a matmul and a copy do not meet in one
       const int64_t banks = (bytes + unit_ - 1) / unit_ * unit_;
-      at = free_.find(next_, banks, unit_, 0, blocked);
+      at = free_.find(next_, {banks, unit_, 0, blocked});
       if (at >= 0) next_ = (at + banks) % free_.capacity();
     }
     if (at < 0) {
-      at = free_.find(unit_ > 0 ? 0 : next_, bytes, kAlign, bytes <= unit_ ? unit_ : 0, blocked);
+      at = free_.find(unit_ > 0 ? 0 : next_, {bytes, kAlign, bytes <= unit_ ? unit_ : 0, blocked});
       if (at < 0) return does_not_fit(life, bytes);
       if (unit_ == 0) next_ = at + bytes;
     }
@@ -197,7 +229,7 @@ class Placer {
   Ranges blocked_for(const Life& life) const {
     Ranges out;
     if (addressed_.empty()) return out;
-    for (const auto& [until, other] : ends_)
+    for (const Life& other : live_)
       if (info(other).has_address) out.push_back(range(other));
     for (size_t i = addressed_seen_; i < addressed_.size() && addressed_[i].from <= life.until; ++i) {
       const TensorInfo& t = info(addressed_[i]);
@@ -209,7 +241,7 @@ class Placer {
 
   Status does_not_fit(const Life& life, int64_t bytes) const {
     std::vector<std::pair<int64_t, uint32_t>> live;
-    for (const auto& [until, other] : ends_)
+    for (const Life& other : live_)
       if (other.tensor != life.tensor) live.emplace_back(info(other).free_bytes(), other.tensor);
     std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
     std::string list;
@@ -238,7 +270,7 @@ class Placer {
   FreeList free_;
   Coverage coverage_;
   Placement& out_;
-  std::multimap<uint32_t, Life> ends_;  // live tensors by their last record
+  std::vector<Life> live_;  // a heap: the first to end is in front
   std::vector<Life> addressed_;
   size_t addressed_seen_ = 0;
   int64_t next_ = 0, placed_bytes_ = 0;

@@ -5,20 +5,27 @@
 
 namespace sterna {
 
+Buffer Stream::block(size_t bytes) {
+  if (!pool_) pool_ = BufferPool::make();
+  return pool_->take(bytes);
+}
+
 RecordHeader* Stream::reserve(size_t bytes) {
   const size_t words = (sizeof(RecordHeader) + bytes + 7) / 8;
   if (used_ + words > kBlockWords) {
-    blocks_.emplace_back(new uint64_t[kBlockWords]);
+    blocks_.push_back(block(kBlockWords * 8));
     used_ = 0;
   }
-  auto* header = new (blocks_.back().get() + used_) RecordHeader;
+  auto* header = new (reinterpret_cast<uint64_t*>(blocks_.back().data()) + used_) RecordHeader;
   header->words = static_cast<uint16_t>(words);
   return header;
 }
 
 void Stream::push(RecordHeader* record) {
   used_ += record->words;
-  index_.push_back(record);
+  if (size_ % kIndexBlock == 0) index_.push_back(block(kIndexBlock * sizeof(void*)));
+  reinterpret_cast<RecordHeader**>(index_.back().data())[size_ % kIndexBlock] = record;
+  ++size_;
 }
 
 Place Program::place(uint32_t site) const {

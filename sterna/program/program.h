@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sterna/base/buffers.h"
 #include "sterna/base/result.h"
 #include "sterna/isa/instruction.h"
 #include "sterna/machine/tensor.h"
@@ -35,25 +36,36 @@ static_assert(sizeof(RecordHeader) == 16);
 /// An append-only arena of records. Addresses stay valid.
 class Stream {
  public:
+  /// Memory comes from `pool`; from one of its own when empty.
+  explicit Stream(std::shared_ptr<BufferPool> pool = nullptr) : pool_(std::move(pool)) {}
+
   /// Room for one more record of `bytes` after its header; not part of the stream until push().
   RecordHeader* reserve(size_t bytes);
   void push(RecordHeader* record);
-  size_t size() const { return index_.size(); }
-  const RecordHeader& operator[](size_t i) const { return *index_[i]; }
-  RecordHeader& at(size_t i) { return *index_[i]; }
-  size_t bytes() const { return blocks_.size() * kBlockWords * 8 + index_.capacity() * sizeof(void*); }
+  size_t size() const { return size_; }
+  const RecordHeader& operator[](size_t i) const { return *slot(i); }
+  RecordHeader& at(size_t i) { return *slot(i); }
+  size_t bytes() const { return blocks_.size() * kBlockWords * 8 + index_.size() * kIndexBlock * sizeof(void*); }
 
  private:
-  static constexpr size_t kBlockWords = 1 << 16;
-  std::vector<std::unique_ptr<uint64_t[]>> blocks_;
-  size_t used_ = kBlockWords;
-  std::vector<RecordHeader*> index_;
+  static constexpr size_t kBlockWords = 1 << 15;
+  static constexpr size_t kIndexBlock = 1 << 14;
+  RecordHeader* slot(size_t i) const { return reinterpret_cast<RecordHeader**>(index_[i / kIndexBlock].data())[i % kIndexBlock]; }
+  Buffer block(size_t bytes);
+
+  std::shared_ptr<BufferPool> pool_;
+  std::vector<Buffer> blocks_;  // the records
+  std::vector<Buffer> index_;   // where each begins
+  size_t used_ = kBlockWords, size_ = 0;
 };
 
 /// An edge that the user asked for: `consumer` waits for `producer` (indices into one core's stream).
 struct ExtraEdge { uint32_t producer, consumer; };
 
 struct Program {
+  Program() { cores.emplace_back(); }
+  explicit Program(std::shared_ptr<BufferPool> pool) { cores.emplace_back(std::move(pool)); }
+
   std::string name;               ///< of the kernel
   std::string target;             ///< chip it was recorded for
   std::string nki_version = "0.6";
@@ -61,7 +73,7 @@ struct Program {
   std::vector<DynamicOffset> dynamics = {DynamicOffset{}};  ///< row 0 is unused
   NameTable names;
   SiteTable sites;
-  std::vector<Stream> cores = std::vector<Stream>(1);
+  std::vector<Stream> cores;        ///< one at least
   std::vector<uint32_t> parameters;  ///< tensor ids in the order of the arguments
   std::vector<uint32_t> results;     ///< tensor ids in the order of the results
   std::vector<ExtraEdge> edges;

@@ -109,7 +109,8 @@ std::string_view Cursor::numeral() {
   const size_t digits = at_;
   for (; at_ < line_.size(); ++at_) {
     const char c = line_[at_];
-    const bool exponent_sign = (c == '-' || c == '+') && at_ > digits && (line_[at_ - 1] == 'e' || line_[at_ - 1] == 'E');
+    const bool exponent_sign =
+        (c == '-' || c == '+') && at_ > digits && (line_[at_ - 1] == 'e' || line_[at_ - 1] == 'E');
     if (!is_digit(c) && !is_letter(c) && c != '.' && !exponent_sign) break;
   }
   if (at_ == digits) at_ = begin;
@@ -125,7 +126,8 @@ Result<int64_t> Cursor::integer(int64_t low, int64_t high, std::string_view what
   const auto [stop, error] = std::from_chars(line_.data() + begin, line_.data() + end, value);
   if (error == std::errc::invalid_argument) return fault("TEXT1", cat(what, ": a whole number expected here."));
   if (error != std::errc() || value < low || value > high)
-    return fault("TEXT4", cat(what, " is ", line_.substr(begin, end - begin), "; it must lie between ", low, " and ", high, "."));
+    return fault("TEXT4", cat(what, " is ", line_.substr(begin, end - begin), "; it must lie between ", low, " and ",
+                              high, "."));
   at_ = end;
   return value;
 }
@@ -146,7 +148,8 @@ Result<T> Cursor::floating(std::string_view what) {
     bits_text.remove_prefix(2);
     const auto [stop, error] = std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits, 16);
     const T value = std::bit_cast<T>(bits);
-    if (error != std::errc() || stop != bits_text.data() + bits_text.size() || value == value) return bad("these are not the bits of a NaN.");
+    if (error != std::errc() || stop != bits_text.data() + bits_text.size() || value == value)
+      return bad("these are not the bits of a NaN.");
     return value;
   }
   if (found[0] == '+') found.remove_prefix(1);
@@ -154,7 +157,8 @@ Result<T> Cursor::floating(std::string_view what) {
   T value = 0;
   const auto [stop, error] = std::from_chars(found.data(), found.data() + found.size(), value);
   if (error == std::errc::result_out_of_range) return bad("this number is too large or too small; write inf or 0.");
-  if (error != std::errc() || stop != found.data() + found.size() || value != value) return bad(cat("'", found, "' is not a number."));
+  if (error != std::errc() || stop != found.data() + found.size() || value != value)
+    return bad(cat("'", found, "' is not a number."));
   return value;
 }
 

@@ -10,9 +10,9 @@
 namespace sterna::text {
 namespace {
 
-constexpr int kMaxNesting = 4;                           // of offset tensors that are themselves dynamic
-constexpr int64_t kMostElements = int64_t{1} << 40;      // of one view; keeps every product below overflow
-constexpr int64_t kFarthest = int64_t{1} << 44;          // offset of a view
+constexpr int kMaxNesting = 4;                       // of offset tensors that are themselves dynamic
+constexpr int64_t kMostElements = int64_t{1} << 40;  // of one view; keeps every product below overflow
+constexpr int64_t kFarthest = int64_t{1} << 44;      // offset of a view
 
 }  // namespace
 
@@ -60,10 +60,12 @@ Result<View> FieldReader::view(Cursor& c, int nesting) {
     STERNA_TRY(pattern_of(c, &out));
   int64_t elements = 1;
   for (int d = 0; d < out.ndim; ++d) {
-    if (out.dims[d].count > kMostElements / elements) return before.fault("TEXT4", cat("A view has at most ", kMostElements, " elements."));
+    if (out.dims[d].count > kMostElements / elements)
+      return before.fault("TEXT4", cat("A view has at most ", kMostElements, " elements."));
     elements *= std::max(out.dims[d].count, 1);
   }
-  if (out.on_chip() && out.ndim < 2) return before.fault("TEXT4", "A view of SBUF or PSUM has two dimensions or more, the partition first.");
+  if (out.on_chip() && out.ndim < 2)
+    return before.fault("TEXT4", "A view of SBUF or PSUM has two dimensions or more, the partition first.");
   if (c.take_adjoining('+')) STERNA_TRY(dynamic(c, &out, nesting));
   return out;
 }
@@ -74,12 +76,14 @@ Status FieldReader::slices(Cursor& c, View* view, const TensorInfo& info) {
   size_t n = 0;
   while (!c.take(']')) {
     if (n > 0) STERNA_TRY(c.expect(','));
-    if (n == info.ndim) return c.fault("IDX2", cat("The tensor has ", int{info.ndim}, " dimensions."), FaultKind::kOutOfBounds);
+    if (n == info.ndim)
+      return c.fault("IDX2", cat("The tensor has ", int{info.ndim}, " dimensions."), FaultKind::kOutOfBounds);
     const int64_t size = info.shape[n];
     IndexItem& item = items[n++];
     item = {IndexItem::Kind::kSlice, 0, size, 1};
     const auto outside = [&](int64_t at) {
-      return c.fault("IDX1", cat("Index ", at, " is outside dimension ", n - 1, " of size ", size, "."), FaultKind::kOutOfBounds);
+      return c.fault("IDX1", cat("Index ", at, " is outside dimension ", n - 1, " of size ", size, "."),
+                     FaultKind::kOutOfBounds);
     };
     if (c.peek() != ':') {
       STERNA_ASSIGN(item.start, c.integer(0, INT32_MAX, "An index"));
@@ -96,8 +100,10 @@ Status FieldReader::slices(Cursor& c, View* view, const TensorInfo& info) {
       STERNA_ASSIGN(item.step, c.integer(1, INT32_MAX, "The step of a slice"));
     }
     if (item.stop > size) return outside(item.stop);
-    if (item.start > item.stop) return c.fault("TEXT4", cat("The slice ", item.start, ':', item.stop, " ends before it begins."));
-    if (item.step > 1 && view->dims[n - 1].stride > INT32_MAX / item.step) return c.fault("TEXT4", cat("The step ", item.step, " is too large."));
+    if (item.start > item.stop)
+      return c.fault("TEXT4", cat("The slice ", item.start, ':', item.stop, " ends before it begins."));
+    if (item.step > 1 && view->dims[n - 1].stride > INT32_MAX / item.step)
+      return c.fault("TEXT4", cat("The step ", item.step, " is too large."));
   }
   auto made = index_view(*view, {items, n});
   if (!made) return c.fault(made.error().rule, made.error().message, made.error().kind);
@@ -156,12 +162,14 @@ Status FieldReader::dynamic(Cursor& c, View* view, int nesting) {
   return {};
 }
 
-/// Operands of one instruction that move alike share a row, as an instruction that reads and writes one place compares them.
+/// Operands of one instruction that move alike share a row, as an instruction that reads and writes one place compares
+/// them.
 uint32_t FieldReader::row_of(const DynamicOffset& d) {
   const auto& rows = builder_.program().dynamics;
   for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i) {
     const DynamicOffset& o = rows[i - 1];
-    if (o.source == d.source && o.reg == d.reg && o.index == d.index && o.multiplier == d.multiplier && o.limit == d.limit)
+    if (o.source == d.source && o.reg == d.reg && o.index == d.index && o.multiplier == d.multiplier &&
+        o.limit == d.limit)
       return static_cast<uint32_t>(i - 1);
   }
   return builder_.add_dynamic(d);
@@ -187,7 +195,8 @@ Result<Scalar> FieldReader::scalar(Cursor& c) {
 }
 
 template <class Parse>
-auto FieldReader::named(Cursor& c, std::string_view what, const Parse& parse) -> Result<typename decltype(parse(std::string_view()))::value_type> {
+auto FieldReader::named(Cursor& c, std::string_view what, const Parse& parse)
+    -> Result<typename decltype(parse(std::string_view()))::value_type> {
   Cursor before = c;
   const std::string_view word = c.word();
   if (const auto found = parse(word)) return *found;
@@ -221,7 +230,8 @@ Status FieldReader::pattern(Cursor& c, Pattern* out) {
     STERNA_TRY(c.expect(','));
     STERNA_ASSIGN(const int64_t count, c.integer(0, INT32_MAX, "A count"));
     STERNA_TRY(c.expect(']'));
-    if (count > kMostElements / elements) return c.fault("TEXT4", cat("A pattern covers at most ", kMostElements, " elements."));
+    if (count > kMostElements / elements)
+      return c.fault("TEXT4", cat("A pattern covers at most ", kMostElements, " elements."));
     elements *= std::max<int64_t>(count, 1);
     out->steps[out->n++] = {static_cast<int32_t>(step), static_cast<int32_t>(count)};
   }

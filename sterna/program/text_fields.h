@@ -12,7 +12,9 @@
 namespace sterna::text {
 
 /// `%name`, `%name.3` or `%5`: the whole spelling, and the name in it.
-struct Reference { std::string key, name; };
+struct Reference {
+  std::string key, name;
+};
 Result<Reference> reference(Cursor& c);
 Result<DType> dtype(Cursor& c);
 
@@ -37,7 +39,8 @@ class FieldReader {
   template <class T>
   Status list(Cursor& c, T* out, int most, int64_t low, int64_t high, int32_t* count);
   template <class Parse>
-  auto named(Cursor& c, std::string_view what, const Parse& parse) -> Result<typename decltype(parse(std::string_view()))::value_type>;
+  auto named(Cursor& c, std::string_view what, const Parse& parse)
+      -> Result<typename decltype(parse(std::string_view()))::value_type>;
 
   Builder& builder_;
   const TensorTable& tensors_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in the text form: of tensors, of the small enumerations, and texts between quotation marks. Internal to program/text*.
+// Names in the text form: of tensors, of the small enumerations, and texts between quotation marks. Internal to
+// program/text*.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,8 @@ class Parser {
     if (builder_->open_regions() > 0) return last.fault("REGION2", "A region is not closed: an 'end' line is missing.");
     for (const ExtraEdge& e : builder_->program().edges)
       if (e.consumer >= builder_->size() || e.producer >= e.consumer)
-        return last.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer, " must lead forward between two of the ", builder_->size(), " records."));
+        return last.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer,
+                                       " must lead forward between two of the ", builder_->size(), " records."));
     if (options_.warnings != nullptr) *options_.warnings = std::move(builder_->warnings());
     return std::move(builder_->program());
   }
@@ -55,7 +56,8 @@ class Parser {
     const int column = c.column();
     if (!versioned_) return version(c);
     const std::string_view word = c.word();
-    if (word.empty()) return c.fault("TEXT1", "A line begins with a word: an instruction, or tensor, param, result, ...");
+    if (word.empty())
+      return c.fault("TEXT1", "A line begins with a word: an instruction, or tensor, param, result, ...");
     if (!builder_) return header(c, word, column);
     STERNA_TRY(after_target(c, word, column));
     if (!c.at_end()) return c.fault("TEXT1", "The line should end here.");
@@ -68,8 +70,10 @@ class Parser {
     Cursor before = c;
     STERNA_ASSIGN(const int64_t version, c.integer(0, INT32_MAX, "The version"));
     if (version != kProgramVersion)
-      return before.fault("TEXT2", cat("This is version ", version, " of the text form; this Sterna reads version ", kProgramVersion,
-                                  version > kProgramVersion ? ". Use a newer Sterna." : ". Print the program again with the Sterna that wrote it."));
+      return before.fault(
+          "TEXT2", cat("This is version ", version, " of the text form; this Sterna reads version ", kProgramVersion,
+                       version > kProgramVersion ? ". Use a newer Sterna."
+                                                 : ". Print the program again with the Sterna that wrote it."));
     if (!c.at_end()) return c.fault("TEXT1", "The line should end here.");
     versioned_ = true;
     return {};
@@ -92,7 +96,9 @@ class Parser {
       builder_->program().name = name_;
       fields_.emplace(*builder_, tensors_);
     } else {
-      return located(Fault(FaultKind::kBadInput, "TEXT1", cat("'target' must come before '", word, "'; write 'target trn2', for example.")), c, column);
+      return located(Fault(FaultKind::kBadInput, "TEXT1",
+                           cat("'target' must come before '", word, "'; write 'target trn2', for example.")),
+                     c, column);
     }
     if (!c.at_end()) return c.fault("TEXT1", "The line should end here.");
     return {};
@@ -117,7 +123,8 @@ class Parser {
       STERNA_ASSIGN(builder_->program().name, c.text("The program's name"));
       return {};
     }
-    if (word == "core") return c.fault("TEXT4", "Programs of more than one core cannot be read yet.", FaultKind::kNotImplemented);
+    if (word == "core")
+      return c.fault("TEXT4", "Programs of more than one core cannot be read yet.", FaultKind::kNotImplemented);
     return instruction(c, word, column);
   }
 
@@ -136,7 +143,8 @@ class Parser {
     if (c.take_word("from")) {
       STERNA_ASSIGN(parent, known_site(c));
     }
-    const uint32_t made = p.sites.intern(p.names.intern(file), p.names.intern(function), static_cast<int32_t>(line), parent);
+    const uint32_t made =
+        p.sites.intern(p.names.intern(file), p.names.intern(function), static_cast<int32_t>(line), parent);
     if (!sites_.emplace(id, made).second) return c.fault("TEXT3", cat("There is a site ", id, " already."));
     return {};
   }
@@ -149,7 +157,9 @@ class Parser {
   }
 
   /// `@12` or `@12:3` at the end of a line, else the place in the text where that is asked for.
-  struct Reached { uint32_t site = 0, iteration = 0; };
+  struct Reached {
+    uint32_t site = 0, iteration = 0;
+  };
   Result<Reached> reached(Cursor& c) {
     Reached out;
     if (c.take('@')) {
@@ -246,7 +256,9 @@ class Parser {
       std::vector<std::string> names;
       for (const TableRow& r : instruction_table())
         if (!r.info.mnemonic.empty()) names.emplace_back(r.info.mnemonic);
-      return located(Fault(FaultKind::kBadInput, "TEXT3", cat("There is no instruction '", mnemonic, "'", nearest_hint(mnemonic, names), ".")), c, column);
+      return located(Fault(FaultKind::kBadInput, "TEXT3",
+                           cat("There is no instruction '", mnemonic, "'", nearest_hint(mnemonic, names), ".")),
+                     c, column);
     }
     void* body = builder_->begin(*row);
     uint32_t label = 0;
@@ -277,7 +289,8 @@ class Parser {
   Fault unknown_option(Cursor& c, const TableRow& row, std::string_view key) {
     std::vector<std::string> names;
     for (const FieldSpec& s : row.field_list()) names.emplace_back(s.name);
-    return c.fault("TEXT3", cat(row.info.mnemonic, " has no option '", key, "'", nearest_hint(key, names), "."), FaultKind::kWrongType);
+    return c.fault("TEXT3", cat(row.info.mnemonic, " has no option '", key, "'", nearest_hint(key, names), "."),
+                   FaultKind::kWrongType);
   }
 
   RecordHeader& last_record() { return builder_->program().cores[0].at(builder_->size() - 1); }

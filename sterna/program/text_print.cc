@@ -18,11 +18,14 @@ namespace {
 constexpr int kMaxNesting = 4;
 
 bool opens_region(uint8_t opcode) {
-  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode || opcode == control::If::info.opcode;
+  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
+         opcode == control::If::info.opcode;
 }
 
-/// The index items that give `view` when the dims in `dropped` are whole numbers and the others slices; false if there are none.
-bool items_of(const View& view, const TensorInfo& tensor, const View& whole, unsigned dropped, IndexItem (&items)[kMaxDims]) {
+/// The index items that give `view` when the dims in `dropped` are whole numbers and the others slices; false if there
+/// are none.
+bool items_of(const View& view, const TensorInfo& tensor, const View& whole, unsigned dropped,
+              IndexItem (&items)[kMaxDims]) {
   int64_t rest = view.offset;
   int at = 0;
   for (int d = 0; d < tensor.ndim; ++d) {
@@ -121,7 +124,8 @@ class Printer {
     return header.iteration == 0 ? cat(" @", header.site) : cat(" @", header.site, ':', header.iteration);
   }
 
-  // Tensors are declared in the order of their numbers: a local one where it is allocated, a parameter as early as possible.
+  // Tensors are declared in the order of their numbers: a local one where it is allocated, a parameter as early as
+  // possible.
   void declare_parameters() {
     while (declared_ < program_.tensors.size() && program_.tensors[declared_].role == TensorRole::kParameter) {
       const uint32_t site = program_.tensors[declared_].site;
@@ -133,7 +137,8 @@ class Printer {
   }
   void declare(uint32_t id, std::string_view place) {
     const TensorInfo& t = program_.tensors[id];
-    std::string text = cat(t.role == TensorRole::kParameter ? "param " : "tensor ", tensor(id), ' ', name(t.memory), ' ', dtype_name(t.dtype), ' ',
+    std::string text = cat(t.role == TensorRole::kParameter ? "param " : "tensor ", tensor(id), ' ', name(t.memory),
+                           ' ', dtype_name(t.dtype), ' ',
                            shape_text(std::vector<int64_t>(t.shape, t.shape + std::min<int>(t.ndim, kMaxDims))));
     if (t.has_address) text += cat(" at (", t.address_partition, ", ", t.address_byte, ')');
     if (t.shared) text += " shared";
@@ -191,7 +196,8 @@ class Printer {
   static std::string reg(uint32_t id) { return id == UINT32_MAX ? std::string("none") : cat('$', id); }
   static std::string pattern(const Pattern& p) {
     std::string out = "[";
-    for (int i = 0; i < std::clamp(p.n, 0, 4); ++i) out += cat(i ? ", [" : "[", p.steps[i].step, ", ", p.steps[i].count, ']');
+    for (int i = 0; i < std::clamp(p.n, 0, 4); ++i)
+      out += cat(i ? ", [" : "[", p.steps[i].step, ", ", p.steps[i].count, ']');
     return out + ']';
   }
 
@@ -212,7 +218,8 @@ class Printer {
     if (v.dtype == t.dtype && v.memory == t.memory) {
       IndexItem items[kMaxDims];
       for (unsigned dropped = 0; dropped < 1u << t.ndim; ++dropped)
-        if (std::popcount(dropped) == t.ndim - v.ndim && items_of(plain, t, whole, dropped, items)) return slices(items, t.ndim);
+        if (std::popcount(dropped) == t.ndim - v.ndim && items_of(plain, t, whole, dropped, items))
+          return slices(items, t.ndim);
     }
     return general(v, t);
   }
@@ -235,7 +242,8 @@ class Printer {
     if (v.dtype != t.dtype) add(std::string(dtype_name(v.dtype)));
     if (v.partition != 0) add(cat("partition ", v.partition));
     if (v.offset != 0) add(cat("offset ", v.offset));
-    for (int d = 0; d < std::min<int>(v.ndim, kMaxDims); ++d) add(cat('[', v.dims[d].stride, ", ", v.dims[d].count, ']'));
+    for (int d = 0; d < std::min<int>(v.ndim, kMaxDims); ++d)
+      add(cat('[', v.dims[d].stride, ", ", v.dims[d].count, ']'));
     return out.empty() ? "{}" : out + '}';
   }
 

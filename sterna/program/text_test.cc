@@ -107,7 +107,8 @@ TEST(Text, AProgramOfTheBuilderComesBack) {
   tile.name = b.program().names.intern("acc");
   const uint32_t acc = *b.add_tensor(tile), same_name = *b.add_tensor(tile);
   ASSERT_TRUE(b.record(vector_engine::Memset{whole_view(acc, b.tensor(acc)), Scalar::of(0.1f), EngineId::kUnknown}));
-  ASSERT_TRUE(b.record(vector_engine::TensorCopy{whole_view(same_name, b.tensor(same_name)), whole_view(acc, b.tensor(acc)), EngineId::kUnknown}));
+  ASSERT_TRUE(b.record(vector_engine::TensorCopy{whole_view(same_name, b.tensor(same_name)),
+                                                 whole_view(acc, b.tensor(acc)), EngineId::kUnknown}));
   const std::string text = print_program(b.program());
   const Result<Program> again = parse(text);
   ASSERT_TRUE(again) << again.error().text();
@@ -118,7 +119,9 @@ TEST(Text, AProgramOfTheBuilderComesBack) {
 }
 
 TEST(Text, SlicesMayBeShort) {
-  const Result<Program> program = parse("sterna program 1\ntarget trn2\ntensor %a sbuf float32 [4, 8]\nmemset dst=%a[:, 2:] \nmemset dst=%a[1:3]\nmemset dst=%a[:,:6:2]\n");
+  const Result<Program> program = parse(
+      "sterna program 1\ntarget trn2\ntensor %a sbuf float32 [4, 8]\nmemset dst=%a[:, 2:] \nmemset dst=%a[1:3]\nmemset "
+      "dst=%a[:,:6:2]\n");
   ASSERT_TRUE(program) << program.error().text();
   const std::string text = print_program(*program);
   EXPECT_NE(text.find("%a[0:4, 2:8] "), std::string::npos) << text;
@@ -129,7 +132,8 @@ TEST(Text, SlicesMayBeShort) {
 TEST(Text, RecordsCanBePlacedInTheText) {
   TextOptions options = on_trn2();
   options.place_records = true;
-  const Result<Program> program = parse_program("sterna program 1\ntarget trn2\ntensor %a sbuf float32 [4, 8]\n\nmemset dst=%a\n", "f.sterna", options);
+  const Result<Program> program = parse_program(
+      "sterna program 1\ntarget trn2\ntensor %a sbuf float32 [4, 8]\n\nmemset dst=%a\n", "f.sterna", options);
   ASSERT_TRUE(program) << program.error().text();
   EXPECT_EQ(program->place(program->cores[0][1].site).line, 5);
   EXPECT_EQ(program->place(program->cores[0][1].site).file, "f.sterna");

@@ -59,10 +59,12 @@ class ValueReader {
   Status add(std::string_view word, int line) {
     word_ = word;
     line_ = line;
-    if (const size_t dots = word.find(".."); dots != std::string_view::npos) return range(word.substr(0, dots), word.substr(dots + 2));
+    if (const size_t dots = word.find(".."); dots != std::string_view::npos)
+      return range(word.substr(0, dots), word.substr(dots + 2));
     int64_t repeats = 1;
     if (const size_t star = word.find('*'); star != std::string_view::npos) {
-      if (!whole_number(word.substr(star + 1), &repeats) || repeats < 0 || repeats > kMostRepeats) return bad("is not VALUE*TIMES");
+      if (!whole_number(word.substr(star + 1), &repeats) || repeats < 0 || repeats > kMostRepeats)
+        return bad("is not VALUE*TIMES");
       word = word.substr(0, star);
     }
     TextValue value;
@@ -76,7 +78,8 @@ class ValueReader {
   }
   Result<std::vector<TextValue>> finish(int line) {
     line_ = line;
-    if (static_cast<int64_t>(values_.size()) != count_) return fault(cat(count_, " values expected, ", values_.size(), " found."));
+    if (static_cast<int64_t>(values_.size()) != count_)
+      return fault(cat(count_, " values expected, ", values_.size(), " found."));
     return std::move(values_);
   }
 
@@ -88,7 +91,8 @@ class ValueReader {
   }
   Fault bad(std::string_view why) const { return fault(cat("'", word_, "' ", why, ".")); }
   Status push(const TextValue& value, int64_t repeats) {
-    if (static_cast<int64_t>(values_.size()) + repeats > count_) return fault(cat("More than the expected ", count_, " values."));
+    if (static_cast<int64_t>(values_.size()) + repeats > count_)
+      return fault(cat("More than the expected ", count_, " values."));
     values_.insert(values_.end(), static_cast<size_t>(repeats), value);
     return {};
   }
@@ -129,14 +133,16 @@ std::vector<TextSection> text_sections(std::string_view text) {
       while (!found.empty() && is_space(found.back())) found.remove_suffix(1);
       const size_t space = std::min(found.find(' '), found.size());
       const size_t argument = std::min(found.find_first_not_of(' ', space), found.size());
-      out.push_back({std::string(found.substr(0, space)), std::string(found.substr(argument)), line, next, text.size()});
+      out.push_back(
+          {std::string(found.substr(0, space)), std::string(found.substr(argument)), line, next, text.size()});
     }
     at = next;
   }
   return out;
 }
 
-Result<std::vector<TextValue>> parse_values(std::string_view text, DType type, int64_t count, std::string_view file, int line) {
+Result<std::vector<TextValue>> parse_values(std::string_view text, DType type, int64_t count, std::string_view file,
+                                            int line) {
   ValueReader reader(type, count, file);
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\n') ++line;
@@ -168,7 +174,8 @@ std::string value_text(DType type, uint32_t bits) {
   if (is_packed(type) || type == DType::kTFloat32 || type == DType::kFloat4E2M1) return buffer;
   if (is_integer(type) && type != DType::kBool) {
     const uint32_t sign = info(type).is_signed ? 1u << (8 * size_of(type) - 1) : 0;
-    return std::to_string(static_cast<int64_t>(bits & mask_of(type)) - (bits & sign ? static_cast<int64_t>(mask_of(type)) + 1 : 0));
+    return std::to_string(static_cast<int64_t>(bits & mask_of(type)) -
+                          (bits & sign ? static_cast<int64_t>(mask_of(type)) + 1 : 0));
   }
   const std::string number = number_text(to_float_bits(type, bits));
   uint32_t back;

@@ -16,7 +16,8 @@ std::vector<uint32_t> bits(std::string_view text, DType type, int64_t count) {
 }
 
 TEST(TextValues, NumbersOfEachKind) {
-  EXPECT_EQ(bits("1 -0 inf nan 0x7f800001", DType::kFloat32, 5), (std::vector<uint32_t>{0x3f800000, 0x80000000, 0x7f800000, 0x7fc00000, 0x7f800001}));
+  EXPECT_EQ(bits("1 -0 inf nan 0x7f800001", DType::kFloat32, 5),
+            (std::vector<uint32_t>{0x3f800000, 0x80000000, 0x7f800000, 0x7fc00000, 0x7f800001}));
   EXPECT_EQ(bits("1.00390625", DType::kBFloat16, 1), (std::vector<uint32_t>{0x3f80})) << "a tie goes to even";
   EXPECT_EQ(bits("-1 127", DType::kInt8, 2), (std::vector<uint32_t>{0xff, 0x7f}));
   EXPECT_EQ(bits("4294967295", DType::kUInt32, 1), (std::vector<uint32_t>{0xffffffff}));
@@ -33,7 +34,8 @@ TEST(TextValues, RepeatsRangesAndComments) {
 }
 
 TEST(TextValues, WrongOnesAreRefusedWithTheirLine) {
-  for (const char* text : {"1 2 3", "1", "1 x", "1 1e99", "1 0x123456789", "1 2*", "1 2*-3", "1 2*99999999999", "1 ..", "1 0..9999999999", "1 ~"}) {
+  for (const char* text : {"1 2 3", "1", "1 x", "1 1e99", "1 0x123456789", "1 2*", "1 2*-3", "1 2*99999999999", "1 ..",
+                           "1 0..9999999999", "1 ~"}) {
     const auto values = parse_values(text, DType::kFloat32, 2, "t.sterna", 4);
     ASSERT_FALSE(values) << text;
     EXPECT_EQ(values.error().rule, "TEXT5");
@@ -60,8 +62,9 @@ TEST(TextValues, NearlyIsOneUnit) {
 }
 
 TEST(TextValues, EveryNarrowElementComesBack) {
-  for (DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat8E4M3, DType::kFloat8E4M3FN, DType::kFloat8E5M2, DType::kFloat8E3M4, DType::kFloat8E8M0,
-                     DType::kInt8, DType::kUInt16, DType::kInt16, DType::kBool, DType::kFloat4E2M1})
+  for (DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat8E4M3, DType::kFloat8E4M3FN, DType::kFloat8E5M2,
+                     DType::kFloat8E3M4, DType::kFloat8E8M0, DType::kInt8, DType::kUInt16, DType::kInt16, DType::kBool,
+                     DType::kFloat4E2M1})
     for (uint32_t b = 0; b < (size_of(type) == 2 ? 65536u : 256u); ++b) {
       const auto back = parse_values(value_text(type, b), type, 1, "t", 1);
       ASSERT_TRUE(back) << name(type) << ' ' << b;

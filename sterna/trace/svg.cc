@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Time is cut into columns, of half a pixel unless the file would be too large. Of each column only shares are kept: how much of it each kind took.
-// A column is drawn as high as its share, so instructions much narrower than a pixel still add up to the right area, and the file's
-// size depends on the columns alone.
 #include "sterna/trace/svg.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <ostream>
 
 #include "sterna/base/text.h"
+#include "sterna/trace/svg_columns.h"
 
 namespace sterna {
 namespace {
 
 constexpr int kLeft = 138, kRight = 22, kTop = 74, kLane = 62;
 constexpr int kBusyHeight = 28, kPathHeight = 4, kWaitHeight = 7;
-constexpr int kPathTop = 31, kWaitTop = 38, kLaneHeight = 45;
-constexpr int kTenths = 10;         // heights are whole tenths of a pixel
-constexpr int kLeastHeight = 10;    // of what is there at all
-constexpr double kLetter = 7.4;     // of the small text; widest usual font
+constexpr int kPathTop = 31, kWaitTop = 38;
+constexpr double kLetter = 6.9;     // width in the small text of the widest usual font
 constexpr size_t kKinds = 9;        // the last is all others
 
 constexpr const char* kStyle =
@@ -59,67 +53,10 @@ std::string text_of(std::string_view text, size_t letters) {
   return out;
 }
 
-/// Shares of each column, by kind.
-class Columns {
- public:
-  Columns(size_t columns, size_t kinds, int64_t span)
-      : columns_(columns), kinds_(kinds), scale_(static_cast<double>(columns) / static_cast<double>(span)), share_(columns * kinds) {}
-
-  /// Intervals of one object do not overlap.
-  void add(int64_t from, int64_t to, size_t kind) {
-    const double a = static_cast<double>(from) * scale_, b = static_cast<double>(std::max(to, from + 1)) * scale_;
-    const size_t first = std::min(static_cast<size_t>(a), columns_ - 1);
-    for (size_t c = first; c < columns_ && (c == first || static_cast<double>(c) < b); ++c)
-      share_[c * kinds_ + kind] += std::max(1e-9, std::min(b, static_cast<double>(c) + 1) - std::max(a, static_cast<double>(c)));
-  }
-
-  /// One outline for each kind, stacked. The x unit is a column, the y unit a tenth of a pixel, upwards.
-  void draw(std::string& out, std::string_view css, int height) const {
-    std::vector<int> tops(columns_ * kinds_);
-    for (size_t c = 0; c < columns_; ++c) stack(&share_[c * kinds_], &tops[c * kinds_], height * kTenths);
-    for (size_t k = kinds_; k-- > 0;) {  // the highest first: each covers the lower part of those before it
-      std::string path;
-      int at = 0;
-      size_t run = 0;
-      const auto go = [&] { path += run > 0 ? cat('h', run) : ""; run = 0; };
-      for (size_t c = 0; c < columns_; ++c, ++run) {
-        const int top = tops[c * kinds_ + k];
-        if (top == at) continue;
-        go();
-        path += cat('v', top - at);
-        at = top;
-      }
-      go();
-      if (path.find('v') != std::string::npos) out += cat("<path class='", css, k, "' d='M0 0", path, "V0z'/>\n");
-    }
-  }
-
- private:
-  /// Heights of the kinds that are there, each with those below it. What is there has kLeastHeight, at the cost of the largest.
-  void stack(const double* share, int* top, int full) const {
-    int sum = 0;
-    for (size_t k = 0; k < kinds_; ++k) {
-      top[k] = share[k] > 0 ? std::max(kLeastHeight, static_cast<int>(std::lround(share[k] * full))) : 0;
-      sum += top[k];
-    }
-    for (; sum > full; sum = std::accumulate(top, top + kinds_, 0)) {
-      int& most = *std::max_element(top, top + kinds_);
-      most = std::max(most / 2, most - (sum - full));
-    }
-    int below = 0;
-    for (size_t k = 0; k < kinds_; ++k)
-      if (top[k] > 0) below = top[k] += below;
-  }
-
-  size_t columns_, kinds_;
-  double scale_;
-  std::vector<double> share_;
-};
-
 struct Lane {
   size_t queue;
   int64_t covered = 0;  ///< time in which at least one of its instructions ran
-  Columns busy, waits, path;
+  SvgColumns busy, waits, path;
   std::string cuts;     ///< where one instruction ends and the next begins
   int64_t on_path = 0;  ///< time of its instructions on the critical path
 };
@@ -127,7 +64,8 @@ struct Lane {
 class Picture {
  public:
   Picture(const Trace& trace, int width, size_t columns)
-      : t_(trace), c_(trace.instructions), width_(width), columns_(columns), column_(static_cast<double>(width - kLeft - kRight) / static_cast<double>(columns)) {
+      : t_(trace), c_(trace.instructions), width_(width), columns_(columns),
+        column_(static_cast<double>(width - kLeft - kRight) / static_cast<double>(columns)) {
     span_ = std::max<int64_t>(1, t_.kernel_ps);
     if (t_.kernel_ps <= 0)
       for (size_t i = 0; i < c_.size(); ++i) span_ = std::max({span_, c_.start_ps[i], c_.duration_ps[i]});
@@ -170,7 +108,8 @@ class Picture {
     for (size_t q = 0; q < order.size(); ++q) {
       if (order[q].empty()) continue;
       lane_of_[q] = lanes_.size();
-      lanes_.push_back({q, 0, {columns_, kKinds, span_}, {columns_, std::max<size_t>(1, t_.causes.size()), span_}, {columns_, 2, span_}, {}, 0});
+      const auto strip = [&](size_t kinds) { return SvgColumns(columns_, kinds, span_); };
+      lanes_.push_back({q, 0, strip(kKinds), strip(t_.causes.size()), strip(2), {}, 0});
       std::stable_sort(order[q].begin(), order[q].end(), [&](uint32_t a, uint32_t b) { return c_.start_ps[a] < c_.start_ps[b]; });
       fill(lanes_.back(), order[q]);
     }
@@ -188,13 +127,13 @@ class Picture {
       const int64_t from = std::max(now, start(i));
       if (end(i) <= from && c_.duration_ps[i] > 0) continue;
       lane.busy.add(from, end(i), kind_[c_.what[i]]);
-      lane.covered += end(i) - from;
+      lane.covered += std::max<int64_t>(0, end(i) - from);
       if (from == now && from > 0 && end(i) - from >= wide && from - before >= wide) {
         lane.cuts += cat('M', fixed(static_cast<double>(from) / static_cast<double>(span_) * static_cast<double>(columns_), 1), " 0v",
-                         kBusyHeight * kTenths, "h", fixed(.7 / column_, 1), "V0z");
+                         kBusyHeight * 10, "h", fixed(.7 / column_, 1), "V0z");
       }
       before = from;
-      now = end(i);
+      now = std::max(now, end(i));
     }
   }
 
@@ -238,8 +177,9 @@ class Picture {
     const auto room = static_cast<size_t>((width_ - 32) / 10);
     const auto room_below = static_cast<size_t>((width_ - 32) / kLetter);
     out += cat("<text class='t' x='16' y='30'>", text_of(cat(t_.program.empty() ? "(no name)" : t_.program, " on ", t_.target), room), "</text>\n");
-    out += cat("<text x='16' y='52'>", text_of(cat("predicted ", us(t_.total_ps), " (", us(t_.kernel_ps), " without launch), bound by ", t_.bound, ", ",
-                                                   c_.size(), " instructions"), room_below), "</text>\n");
+    const std::string summary =
+        cat("predicted ", us(t_.total_ps), " (", us(t_.kernel_ps), " without launch), bound by ", t_.bound, ", ", c_.size(), " instructions");
+    out += cat("<text x='16' y='52'>", text_of(summary, room_below), "</text>\n");
   }
 
   void draw_axis(std::string& out, int bottom) const {
@@ -251,29 +191,33 @@ class Picture {
     for (int i = 0; i * step <= span * (1 + 1e-9); ++i) {
       const double x = kLeft + i * step / span * plot;
       out += cat("<rect class='g' x='", fixed(x - .5, 1), "' y='", kTop - 6, "' width='1' height='", bottom - kTop - 2, "'/>");
-      if (x < width_ - 30) out += cat("<text class='m c' x='", fixed(x, 1), "' y='", bottom + 9, "'>", fixed(i * step, digits), i == 0 ? " us" : "", "</text>");
+      const std::string label = fixed(i * step, digits);
+      if (x + kLetter / 2 * static_cast<double>(label.size()) < width_ - 4)
+        out += cat("<text class='m c' x='", fixed(x, 1), "' y='", bottom + 9, "'>", label, i == 0 ? " us" : "", "</text>");
     }
     out += '\n';
   }
 
   void draw_lane(std::string& out, const Lane& lane, int y) const {
     const TraceQueue& q = t_.queues[lane.queue];
-    const bool several = std::abs(lane.covered - q.busy_ps) > span_ / 2000;  // at once
+    // Several transfers at once.
+    const bool several = std::abs(static_cast<double>(lane.covered) - static_cast<double>(q.busy_ps)) > static_cast<double>(span_) / 2000;
+    const std::string count = cat(q.instructions, q.instructions == 1 ? " instruction" : q.instructions < 10000 ? " instructions" : " instr.");
     const int x = kLeft - 12;
     out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(q), 14), "</text><text class='e' x='", x, "' y='", y + 27, "'>",
                percent(q.busy_ps, span_), " active</text><text class='e m' x='", x, "' y='", y + 42, "'>",
-               several ? percent(lane.covered, span_) + " in flight" : cat(q.instructions, q.instructions == 1 ? " instruction" : q.instructions < 10000 ? " instructions" : " instr."),
+               several ? percent(lane.covered, span_) + " in flight" : count,
                "</text>\n");
     out += cat("<rect class='lane' x='", kLeft, "' y='", y, "' width='", width_ - kLeft - kRight, "' height='", kBusyHeight, "'/>\n");
-    const auto strip = [&](const Columns& columns, const char* css, const char* what, int top, int height, const std::string& cuts) {
+    const auto strip = [&](const SvgColumns& columns, const char* css, const char* what, int top, int height, std::string_view cuts = {}) {
       out += cat("<g id='", text_of(q.name, 40), '-', what, "' transform='translate(", kLeft, ' ', y + top + height, ") scale(", column_, " -.1)'>\n");
       columns.draw(out, css, height);
       if (!cuts.empty()) out += cat("<path class='s' d='", cuts, "'/>\n");
       out += "</g>\n";
     };
     strip(lane.busy, "k", "busy", 0, kBusyHeight, lane.cuts);
-    strip(lane.path, "p", "path", kPathTop, kPathHeight, {});
-    strip(lane.waits, "w", "waits", kWaitTop, kWaitHeight, {});
+    strip(lane.path, "p", "path", kPathTop, kPathHeight);
+    strip(lane.waits, "w", "waits", kWaitTop, kWaitHeight);
   }
 
   /// Returns the height of the whole picture.
@@ -286,7 +230,8 @@ class Picture {
     y = draw_legend(out, y, "busy with", busy);
     y = draw_legend(out, y, "critical path", {{"p0", path_text()}, {"p1", cat("latency ", percent(latency_, span_))}});
     y = draw_legend(out, y, "idle, waits for", waits);
-    out += cat("<text class='m' x='", kLeft, "' y='", y + 14, "'>Height is the part of a pixel's time. Predicted, not measured.</text>\n");
+    out += cat("<text class='m' x='", kLeft, "' y='", y + 14,
+               "'>A bar's height is the part of that pixel's time that it fills. All times are predicted, not measured.</text>\n");
     return y + 28;
   }
 

@@ -5,7 +5,6 @@ import math
 
 import ml_dtypes
 import numpy as np
-
 from cases_vector import isa
 from oracle import BF16, F32, alu, cast, f32, matmul, reduce_rows
 
@@ -64,6 +63,11 @@ def activation():
     c.tile("x", w, "psum")("activation dst=%x op=square data=%x").expect("x", w * w).write()
     c = isa("activation", "maximum", "the scalar engine adds only")
     c.tile("x", w)("activation dst=%x op=exp data=%x reduce_op=maximum").fault("ACT1", "maximum").write()
+    c = isa("activation", "prelu", "the slope of prelu has no operand in NKI 0.6, so nobody knows its result")
+    c.tile("x", w)("activation dst=%x op=prelu data=%x").fault("ACT2", "relu_param").write()
+    whole = np.array([[16777217, -5]], dtype=np.int32)
+    c = isa("activation", "plain_copy_keeps_bits", "a copy of equal types without scale and bias keeps bits: 2^24 + 1 is no fp32 value", "source: nki.isa, bit-exact copies when types match")
+    c.tile("x", whole).tensor("d", "int32", whole.shape)("activation dst=%d op=copy data=%x").expect("d", whole).write()
     c = isa("activation", "wide_scale", "scale is one value, or one for each partition")
     c.tile("x", w)("activation dst=%x op=exp data=%x scale=%x").fault("SHAPE3", "scale").write()
     c = isa("activation", "unknown_function", "a name that is no function is refused by the text form")

@@ -2,8 +2,6 @@
 """Golden cases of DMA, GpSimd and the records that steer a run."""
 
 import numpy as np
-
-from case import Case
 from cases_vector import isa
 from oracle import BF16, F32, affine, alu, cast, f32
 

@@ -2,9 +2,8 @@
 """Golden cases of the vector engine's instructions."""
 
 import numpy as np
-
 from case import Case
-from oracle import BF16, F32, LOWEST, NAN, alu, canonical, cast, f32, reduce_row, reduce_rows
+from oracle import BF16, F32, LOWEST, alu, cast, f32, reduce_row, reduce_rows
 
 INF = np.inf
 

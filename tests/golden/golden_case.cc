@@ -43,7 +43,8 @@ Result<Remark> read_remark(const std::string& file, const TextSection& s, const 
   Remark r;
   r.at = s.line;
   r.fragments = lines_of(body);
-  if (words.size() != 1 && (words.size() != 3 || words[1] != "line")) return bad_case(file, s.line, "A rule, then perhaps 'line N', expected here.");
+  if (words.size() != 1 && (words.size() != 3 || words[1] != "line"))
+    return bad_case(file, s.line, "A rule, then perhaps 'line N', expected here.");
   r.rule = words[0];
   if (words.size() == 3) r.line = std::atoi(words[2].c_str());
   return r;
@@ -83,10 +84,14 @@ Result<Case> read_case(const std::string& file, std::string text) {
       c.printed = body, c.has_printed = true, c.printed_line = s.line;
     } else if (s.kind == "options") {
       for (const std::string& w : words_of(s.arguments)) {
-        if (w == "strict") c.strict = true;
-        else if (w == "uninit=warn") c.uninit = UninitPolicy::kWarn;
-        else if (w == "uninit=fill") c.uninit = UninitPolicy::kFill;
-        else return bad_case(file, s.line, cat("Options are strict, uninit=warn and uninit=fill, not ", w, "."));
+        if (w == "strict")
+          c.strict = true;
+        else if (w == "uninit=warn")
+          c.uninit = UninitPolicy::kWarn;
+        else if (w == "uninit=fill")
+          c.uninit = UninitPolicy::kFill;
+        else
+          return bad_case(file, s.line, cat("Options are strict, uninit=warn and uninit=fill, not ", w, "."));
       }
     } else if (s.kind != "fault") {
       return bad_case(file, s.line, cat("There is no section '", s.kind, "'."));
@@ -94,7 +99,8 @@ Result<Case> read_case(const std::string& file, std::string text) {
   }
   if (c.faults.size() > 1) return bad_case(file, c.faults[1].at, "A program stops at its first fault.");
   if (!says_something) return bad_case(file, 1, "The file expects nothing.");
-  if (c.text.find("# golden: ") == std::string::npos) return bad_case(file, 1, "The line '# golden: what it shows' is missing.");
+  if (c.text.find("# golden: ") == std::string::npos)
+    return bad_case(file, 1, "The line '# golden: what it shows' is missing.");
   return c;
 }
 
@@ -144,7 +150,8 @@ class Run {
     const std::string once = print_program(program_);
     const auto again = parse_program(once, case_.file);
     if (!again) return differ(1, cat("the printed program cannot be read: ", again.error().text(), "\n", once));
-    if (print_program(*again) != once) differ(1, cat("printed, read and printed again, the program differs:\n", once, print_program(*again)));
+    if (print_program(*again) != once)
+      differ(1, cat("printed, read and printed again, the program differs:\n", once, print_program(*again)));
   }
 
   const uint32_t* find(const std::string& reference) {
@@ -212,16 +219,20 @@ class Run {
   void compare_run(Executor& executor) {
     for (const Values& v : case_.values) compare_values(executor.machine(), v);
     if (case_.has_path && executor.path().values() != case_.path)
-      differ(case_.path_line, cat("the path is ", shape_text(executor.path().values()), ", expected ", shape_text(case_.path)));
+      differ(case_.path_line,
+             cat("the path is ", shape_text(executor.path().values()), ", expected ", shape_text(case_.path)));
     for (uint32_t i = 0; case_.has_registers && i < case_.registers.size(); ++i)
       if (executor.machine().reg(i) != case_.registers[i])
-        differ(case_.registers_line, cat("register $", i, " holds ", executor.machine().reg(i), ", expected ", case_.registers[i]));
-    if (case_.has_printed && printed_ != case_.printed) differ(case_.printed_line, cat("printed:\n", printed_, "expected:\n", case_.printed));
+        differ(case_.registers_line,
+               cat("register $", i, " holds ", executor.machine().reg(i), ", expected ", case_.registers[i]));
+    if (case_.has_printed && printed_ != case_.printed)
+      differ(case_.printed_line, cat("printed:\n", printed_, "expected:\n", case_.printed));
   }
 
   void compare_values(Machine& m, const Values& v) {
     const uint32_t* id = find(v.tensor);
-    if (id == nullptr || !m.has_storage(*id)) return differ(v.line, cat("there is no tensor ", v.tensor, ", or it was never allocated."));
+    if (id == nullptr || !m.has_storage(*id))
+      return differ(v.line, cat("there is no tensor ", v.tensor, ", or it was never allocated."));
     const TensorInfo& t = program_.tensors[*id];
     const View whole = whole_view(*id, t);
     auto opened = m.read_any(whole, "values");
@@ -229,7 +240,8 @@ class Run {
     const auto states = m.element_states(whole);
     std::vector<uint32_t> bits(states.size());
     const uint32_t mask = size_of(t.dtype) == 4 ? UINT32_MAX : (1u << (8 * size_of(t.dtype))) - 1;
-    for (int64_t r = 0; r < opened->rows && opened->cols > 0; ++r) load_bits(*opened, r, 0, opened->cols, bits.data() + r * opened->cols);
+    for (int64_t r = 0; r < opened->rows && opened->cols > 0; ++r)
+      load_bits(*opened, r, 0, opened->cols, bits.data() + r * opened->cols);
     for (uint32_t& b : bits) b &= mask;
     if (update_ != nullptr) return rewrite(v, t, bits, states);
     const auto values = parse_values(v.text, t.dtype, t.elements(), case_.file, v.line + 1);
@@ -242,8 +254,10 @@ class Run {
       if (++shown > 4) return differ(v.line, "... and more.");
       char hex[16];
       std::snprintf(hex, sizeof hex, "0x%x", bits[i]);
-      differ(want.line, cat(v.tensor, index_text(t, i), " is ", defined ? cat(value_text(t.dtype, bits[i]), " (", hex, ')') : "undefined", ", expected ",
-                            want.undefined ? "undefined" : cat(want.nearly ? "nearly " : "", value_text(t.dtype, want.bits))));
+      differ(want.line,
+             cat(v.tensor, index_text(t, i), " is ",
+                 defined ? cat(value_text(t.dtype, bits[i]), " (", hex, ')') : "undefined", ", expected ",
+                 want.undefined ? "undefined" : cat(want.nearly ? "nearly " : "", value_text(t.dtype, want.bits))));
     }
   }
 
@@ -257,14 +271,17 @@ class Run {
     return shape_text(index);
   }
 
-  void rewrite(const Values& v, const TensorInfo& t, const std::vector<uint32_t>& bits, const std::vector<ElementState>& states) {
+  void rewrite(const Values& v, const TensorInfo& t, const std::vector<uint32_t>& bits,
+               const std::vector<ElementState>& states) {
     std::string text;
     const auto width = static_cast<size_t>(t.ndim == 0 ? 1 : t.shape[t.ndim - 1]);
     for (size_t i = 0; i < bits.size(); ++i)
-      text += cat(states[i] == ElementState::kDefined ? value_text(t.dtype, bits[i]) : "?", (i + 1) % width == 0 ? '\n' : ' ');
+      text += cat(states[i] == ElementState::kDefined ? value_text(t.dtype, bits[i]) : "?",
+                  (i + 1) % width == 0 ? '\n' : ' ');
     const size_t dashes = update_->find("---- values " + v.tensor + "\n");
     if (dashes == std::string::npos) return;
-    const size_t begin = update_->find('\n', dashes) + 1, end = std::min(update_->find("\n----", begin - 1), update_->size());
+    const size_t begin = update_->find('\n', dashes) + 1,
+                 end = std::min(update_->find("\n----", begin - 1), update_->size());
     update_->replace(begin, end < begin ? 0 : end - begin + (end < update_->size()), text);
   }
 
@@ -281,7 +298,8 @@ class Run {
     if (fault_.rule != want.rule || (want.line != 0 && fault_.where.line != want.line))
       return differ(want.at, cat("expected the fault ", want.rule, " at line ", want.line, ", got ", placed(fault_)));
     for (const std::string& fragment : want.fragments)
-      if (fault_.message.find(fragment) == std::string::npos) differ(want.at, cat("'", fragment, "' is not in the message: ", fault_.message));
+      if (fault_.message.find(fragment) == std::string::npos)
+        differ(want.at, cat("'", fragment, "' is not in the message: ", fault_.message));
   }
 
   void compare_warnings() {
@@ -293,12 +311,15 @@ class Run {
         if (used[i] || w.rule != want.rule || (want.line != 0 && program_.place(w.site).line != want.line)) continue;
         used[i] = found = true;
         for (const std::string& fragment : want.fragments)
-          if (w.message.find(fragment) == std::string::npos) differ(want.at, cat("'", fragment, "' is not in the warning: ", w.message));
+          if (w.message.find(fragment) == std::string::npos)
+            differ(want.at, cat("'", fragment, "' is not in the warning: ", w.message));
       }
       if (!found) differ(want.at, cat("the warning ", want.rule, " did not happen."));
     }
     for (size_t i = 0; i < warnings_.size(); ++i)
-      if (!used[i]) differ(program_.place(warnings_[i].site).line, cat("an unexpected warning, ", warnings_[i].rule, ": ", warnings_[i].message));
+      if (!used[i])
+        differ(program_.place(warnings_[i].site).line,
+               cat("an unexpected warning, ", warnings_[i].rule, ": ", warnings_[i].message));
   }
 
   const Case& case_;
@@ -315,6 +336,8 @@ class Run {
 
 }  // namespace
 
-std::vector<std::string> run_case(const Case& c, ThreadPool& pool, std::string* update) { return Run(c, pool, update).run(); }
+std::vector<std::string> run_case(const Case& c, ThreadPool& pool, std::string* update) {
+  return Run(c, pool, update).run();
+}
 
 }  // namespace sterna::golden

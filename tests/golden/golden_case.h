@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A golden case: a program, what its tensors hold at the start, and what is expected. Sections after the program:
 //
-//   ---- data %x               values of a parameter, or of a tile right after it is allocated; parameters without are zero
+//   ---- data %x               values of a parameter, or of a tile right after it is allocated; parameters without are
+//   zero
 //   ---- values %y             values at the end, bit by bit; `?` is an element that was never written
-//   ---- fault SHAPE2 line 7   the program stops there (or is refused); each line below must appear in the message. Default: none
+//   ---- fault SHAPE2 line 7   the program stops there (or is refused); each line below must appear in the message.
+//   Default: none
 //   ---- warning ALIAS1 line 9 one remark; together they are all remarks there are. `line N` may be left out
 //   ---- path 0 4 1            what the run decided (trace/path.h)
 //   ---- registers 5 0         at the end, from $0
 //   ---- printed               what device_print said, one line each
 //   ---- options strict uninit=warn
-// A word that ends in `...` after `# golden:` names the case; the first comment of each file says what it shows and why.
+// A word that ends in `...` after `# golden:` names the case; the first comment of each file says what it shows and
+// why.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs golden cases: golden_test [--all-fail] [--each-instruction N] PATH...
 //
-// Every file runs under every SIMD target of this processor with one and with two threads, and must meet its expectations each time.
-// UPDATE=1 in the environment rewrites the values sections instead: look at the difference before you keep it, since an expectation
-// comes from a document or a formula, not from here.
+// Every file runs under every SIMD target of this processor with one and with two threads, and must meet its
+// expectations each time. UPDATE=1 in the environment rewrites the values sections instead: look at the difference
+// before you keep it, since an expectation comes from a document or a formula, not from here.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -104,7 +104,8 @@ bool check_coverage(const Settings& s) {
   for (const TableRow& row : instruction_table()) {
     const std::string mnemonic(row.info.mnemonic);
     if (mnemonic.empty() || found[mnemonic] >= s.each_instruction) continue;
-    std::cout << mnemonic << " has " << found[mnemonic] << " golden files, at least " << s.each_instruction << " wanted (tests/golden/isa/" << mnemonic << "/)\n";
+    std::cout << mnemonic << " has " << found[mnemonic] << " golden files, at least " << s.each_instruction
+              << " wanted (tests/golden/isa/" << mnemonic << "/)\n";
     good = false;
   }
   return good;

@@ -10,11 +10,11 @@ from sterna import _core
 
 _core.internal_prefix(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
-from nki import language as language  # noqa: E402
-from nki import isa as isa  # noqa: E402
-from nki import typing as typing  # noqa: E402
 from nki import collectives as collectives  # noqa: E402
 from nki import dtype as dtype  # noqa: E402
+from nki import isa as isa  # noqa: E402
+from nki import language as language  # noqa: E402
+from nki import typing as typing  # noqa: E402
 from nki._kernel import Kernel, cpu_simulate, jit, simulate  # noqa: E402
 from nki._unavailable import removed as _removed  # noqa: E402
 

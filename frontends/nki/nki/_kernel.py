@@ -4,9 +4,10 @@
 import functools
 import inspect
 
+from sterna.faults import BadInput
+
 from nki._unavailable import not_implemented
 from sterna import _core, session
-from sterna.faults import BadInput
 
 
 class Kernel:
@@ -26,14 +27,18 @@ class Kernel:
     def __call__(self, *args, **kwargs):
         if _core.is_recording():
             return self.func(*args, **kwargs)
-        return session.run(self.func, args, kwargs, self._argument_names, self._apply_schedule if self._schedule else None)
+        return session.run(
+            self.func, args, kwargs, self._argument_names, self._apply_schedule if self._schedule else None
+        )
 
     def __getitem__(self, lnc):
         count = lnc[0] if isinstance(lnc, tuple) and len(lnc) == 1 else lnc
         if count not in (1, 2):
             raise BadInput("bad input", "LNC1", f"kernel[{lnc}]: a logical core joins 1 or 2 physical cores.")
         if count == 2:
-            raise not_implemented("kernel[2]", "two cores with shared HBM (LNC2) come with the next release; kernel[1] runs on one.")
+            raise not_implemented(
+                "kernel[2]", "two cores with shared HBM (LNC2) come with the next release; kernel[1] runs on one."
+            )
         return Kernel._with(self, lnc=count)
 
     def __get__(self, instance, owner=None):

@@ -139,7 +139,9 @@ class _TileSize:
     psum_fmax = psum_bank_fmax = property(lambda self: self._chip()["psum_bank_bytes"] // 4)
     psum_bank_fmax_bytes = property(lambda self: self._chip()["psum_bank_bytes"])
     # Transposes by DMA that are done on the tensor engine instead keep one bank for themselves.
-    psum_num_banks = property(lambda self: self._chip()["psum_banks"] - settings.flag("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE"))
+    psum_num_banks = property(
+        lambda self: self._chip()["psum_banks"] - settings.flag("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE")
+    )
     gemm_stationary_fmax = property(lambda self: self._chip()["stationary_free"])
     gemm_moving_fmax = property(lambda self: self._chip()["moving_free"])
     bn_stats_fmax = property(lambda self: self._chip()["bn_stats_free"])
@@ -171,7 +173,9 @@ def shared_identity_matrix(n, dtype=_dtypes.ALL["uint8"], dst=None):
     made = allocate((n, n), dtype) if dst is None else dst
     ones_tile = allocate((n, n), _dtypes.ALL["float32"])
     isa.memset(ones_tile, 1.0)
-    isa.affine_select(made, pattern=[[-1, n]], channel_multiplier=1, on_true_tile=ones_tile, on_false_value=0.0, cmp_op=nl.equal)
+    isa.affine_select(
+        made, pattern=[[-1, n]], channel_multiplier=1, on_true_tile=ones_tile, on_false_value=0.0, cmp_op=nl.equal
+    )
     return made
 
 

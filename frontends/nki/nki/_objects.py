@@ -30,7 +30,8 @@ class NKIObject:
 
 def _is_field(value):
     return not isinstance(
-        value, (types.FunctionType, classmethod, staticmethod, property, type, types.MethodType, types.MemberDescriptorType)
+        value,
+        (types.FunctionType, classmethod, staticmethod, property, type, types.MethodType, types.MemberDescriptorType),
     )
 
 

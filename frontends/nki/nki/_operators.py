@@ -5,9 +5,9 @@ A call makes a new SBUF tile of the first tile's type (or `dtype=`). Scalars bec
 the free axes; other numpy-style broadcasting is what the official simulator accepts and real kernels use.
 """
 
-import nki
 import numpy as np
 
+import nki
 from nki import _memory
 from nki._remarks import compat
 from sterna import _core
@@ -31,7 +31,10 @@ def fit(tile, shape):
     if have == shape:
         return tile
     if not (have[0] == shape[0] and _size(have[1:]) == 1):
-        compat("COMPAT1", f"A tile {list(have)} is broadcast to {list(shape)}; only (P, 1) repeats along the free axes by the documents.")
+        compat(
+            "COMPAT1",
+            f"A tile {list(have)} is broadcast to {list(shape)}; only (P, 1) repeats along the free axes by the documents.",
+        )
     while len(tile.shape) < len(shape):
         tile = tile.expand_dim(1)
     return tile.broadcast_to(shape)

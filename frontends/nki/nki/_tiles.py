@@ -4,9 +4,9 @@
 import builtins
 import math
 
-import nki
 import numpy as np
 
+import nki
 from nki import _memory
 from nki import _operators as ops
 from nki._dtypes import ALL as _DTYPES
@@ -45,7 +45,10 @@ def load_transpose2d(src, *, dtype=None):
     if src.ndim < 2:
         fail("LT1", f"load_transpose2d takes a source with rows and columns, not {list(src.shape)}.")
     if src.ndim > 2:
-        compat("COMPAT6", f"load_transpose2d of {list(src.shape)}: the source is documented as 2-D; its last axes are flattened.")
+        compat(
+            "COMPAT6",
+            f"load_transpose2d of {list(src.shape)}: the source is documented as 2-D; its last axes are flattened.",
+        )
         src = src.flatten_dims(1, src.ndim - 1)
     rows, cols = src.shape
     made = _memory.allocate((cols, rows), src.dtype)
@@ -128,7 +131,10 @@ def _fill(dst, value):
 
 def _assign(target, value):
     """`t[...] = value`."""
-    compat("COMPAT2", "Assignment to a tile is accepted by the official simulator; the documents copy with nl.store or nisa.tensor_copy.")
+    compat(
+        "COMPAT2",
+        "Assignment to a tile is accepted by the official simulator; the documents copy with nl.store or nisa.tensor_copy.",
+    )
     if _memory.is_hbm(target.buffer):
         store(target, value)
     elif isinstance(value, _core.Tensor) and _memory.is_hbm(value.buffer):
@@ -169,7 +175,10 @@ def _reduce(op, x, axis, dtype, keepdims):
 
 def _reduce_partitions(op, x, axes, dtype, keepdims):
     """Free axes first, then the partitions: what the official simulator accepts as axis=(0, 1)."""
-    compat("COMPAT4", "A reduction over axis 0 runs over partitions; the documents have nisa.tensor_partition_reduce and matmuls for that.")
+    compat(
+        "COMPAT4",
+        "A reduction over axis 0 runs over partitions; the documents have nisa.tensor_partition_reduce and matmuls for that.",
+    )
     final = dtype or x.dtype
     if axes:
         x = _reduce(op, x, axes, _FLOAT32, True)

@@ -6,6 +6,20 @@ Each operator is two things, as in NKI: a function on tiles, and the constant th
 
 from nki._dtypes import ALL as _DTYPES
 from nki._dtypes import DType
+from nki._loops import (
+    affine_range,
+    device_print,
+    dynamic_range,
+    fori_loop,
+    no_reorder,
+    num_programs,
+    program_id,
+    program_ndim,
+    range,
+    sequential_range,
+    static_range,
+    while_loop,
+)
 from nki._memory import (
     MemoryRegion,
     ds,
@@ -32,20 +46,6 @@ from nki._memory import (
 from nki._objects import NKIObject
 from nki._operators import *  # noqa: F403
 from nki._operators import OPERATORS as _OPERATORS
-from nki._loops import (
-    affine_range,
-    device_print,
-    dynamic_range,
-    fori_loop,
-    no_reorder,
-    num_programs,
-    program_id,
-    program_ndim,
-    range,
-    sequential_range,
-    static_range,
-    while_loop,
-)
 from nki._tiles import (
     all,
     broadcast_to,
@@ -74,10 +74,14 @@ from nki._tiles import (
 NkiTensor = ndarray
 
 float32, tfloat32, bfloat16, float16 = (_DTYPES[n] for n in ("float32", "tfloat32", "bfloat16", "float16"))
-float8_e4m3, float8_e4m3fn, float8_e5m2, float8_e3m4 = (_DTYPES[n] for n in ("float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e3m4"))
+float8_e4m3, float8_e4m3fn, float8_e5m2, float8_e3m4 = (
+    _DTYPES[n] for n in ("float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e3m4")
+)
 float8_e8m0fnu = _DTYPES["float8_e8m0fnu"]
 float4_e2m1fn = _DTYPES["float4_e2m1fn"]
-float8_e4m3fn_x4, float8_e5m2_x4, float4_e2m1fn_x4 = (_DTYPES[n] for n in ("float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"))
+float8_e4m3fn_x4, float8_e5m2_x4, float4_e2m1fn_x4 = (
+    _DTYPES[n] for n in ("float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4")
+)
 bool_ = _DTYPES["bool"]
 globals()["bool"] = bool_
 int8, int16, int32 = (_DTYPES[n] for n in ("int8", "int16", "int32"))

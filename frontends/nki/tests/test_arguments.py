@@ -9,6 +9,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import BadInput, NotImplementedFault, RuleError, SternaWarning, WrongType
 
 F32 = np.float32
@@ -31,11 +32,21 @@ def double_in_place(x):
     return x
 
 
-@pytest.mark.parametrize("call", [lambda k, x: k(x), lambda k, x: nki.simulate(k)(x), lambda k, x: k[1](x), lambda k, x: k[(1,)](x),
-                                  lambda k, x: nki.cpu_simulate(k)[1](x), lambda k, x: nki.simulate(k.func)(x), lambda k, x: k(x=x)])  # fmt: skip
+CALLS = {
+    "itself": lambda k, x: k(x),
+    "by keyword": lambda k, x: k(x=x),
+    "simulate": lambda k, x: nki.simulate(k)(x),
+    "simulate a function": lambda k, x: nki.simulate(k.func)(x),
+    "cpu_simulate": lambda k, x: nki.cpu_simulate(k)[1](x),
+    "one core": lambda k, x: k[1](x),
+    "grid of one": lambda k, x: k[(1,)](x),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_ways_to_call(call):
     x = np.arange(8, dtype=F32).reshape(2, 4)
-    got = call(double, x)
+    got = CALLS[call](double, x)
     assert type(got) is np.ndarray and got.flags.writeable and got.dtype == F32
     np.testing.assert_array_equal(got, x * 2)
 
@@ -203,6 +214,19 @@ def test_overlapping_arguments_are_found_and_share_their_bytes():
     np.testing.assert_array_equal(got, np.array([[1] * 4, [1] * 4, [0] * 4], F32))
 
 
+def test_overlapping_arguments_that_must_be_copied_are_refused_when_written():
+    @nki.jit
+    def kernel(a, b, write):
+        if write:
+            nl.store(a, nl.load(b))
+        return
+
+    base = np.zeros((4, 4), F32)
+    kernel(base[:, 0:3], base[:, 1:4], False)
+    with pytest.raises(BadInput, match="ARG5"):
+        kernel(base[:, 0:3], base[:, 1:4], True)
+
+
 def test_no_remark_on_arrays_side_by_side(recwarn):
     @nki.jit
     def kernel(a, b):
@@ -252,6 +276,20 @@ def test_results_keep_their_places():
     got = kernel(x, lambda m: Pair(m[1], m[0]))
     assert type(got) is Pair and got.a[0, 0] == 1
     assert kernel(x, lambda m: None) is None and kernel(x, lambda m: []) == ()
+
+
+def test_a_result_given_twice_is_one_array():
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+        return out, out, out.reshape((4, 2))
+
+    x = np.arange(8, dtype=F32).reshape(2, 4)
+    a, b, c = kernel(x)
+    assert a is b and np.shares_memory(a, c)
+    np.testing.assert_array_equal(a, x)
+    np.testing.assert_array_equal(c, x.reshape(4, 2))
 
 
 def test_a_result_in_another_shape():

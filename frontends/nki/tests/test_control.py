@@ -6,6 +6,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import BadInput, RuleError
 
 F32 = np.float32
@@ -281,7 +282,13 @@ def test_device_print_prints_when_the_program_runs(capsys):
 
     kernel(X)
     text = capsys.readouterr().out
-    assert text.index("before") < text.index("[0, 1, 2, 3]") < text.index("turn") < text.index("[1, 2, 3, 4]") < text.index("[2, 3, 4, 5]")
+    assert (
+        text.index("before")
+        < text.index("[0, 1, 2, 3]")
+        < text.index("turn")
+        < text.index("[1, 2, 3, 4]")
+        < text.index("[2, 3, 4, 5]")
+    )
     assert text.count("turn ") == 2
 
 

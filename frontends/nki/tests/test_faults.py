@@ -10,6 +10,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+
 import sterna
 
 F32 = np.float32
@@ -287,7 +288,9 @@ def test_removed_names_say_what_to_use(name):
 
 ISA_LATER = ["core_barrier", "sendrecv", "nc_matmul_mx", "quantize_mx", "activate2", "exponential", "dma_compute", "nonzero_with_count",
              "sequence_bounds", "topk", "dropout", "rng", "rand2", "set_rng_seed", "rand_set_state", "rand_get_state"]  # fmt: skip
-LATER = [(nisa, name) for name in ISA_LATER] + [(nl, name) for name in ("gather_flattened", "dropout", "random_seed", "rand")]
+LATER = [(nisa, name) for name in ISA_LATER] + [
+    (nl, name) for name in ("gather_flattened", "dropout", "random_seed", "rand")
+]
 LATER += [(nki.collectives, name) for name in (
     "all_reduce all_gather reduce_scatter all_to_all all_gather_v all_to_all_v collective_permute collective_permute_implicit "
     "collective_permute_implicit_reduce collective_permute_implicit_current_processing_rank_id rank_id").split()]  # fmt: skip

@@ -7,6 +7,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import NotImplementedFault, RuleError, _core
 
 F32 = np.float32
@@ -83,14 +84,33 @@ def check(apply, f, want, *arrays, shape=None, dtype=nl.float32, exact=True):
 def test_elementwise(apply, rng):
     x, y, c = normal(rng, 64, 10), normal(rng, 64, 10), normal(rng, 64, 1)
     check(apply, lambda o, a, b: nisa.tensor_tensor(o, a, b, nl.multiply), x * y, x, y)
-    check(apply, lambda o, a, b: nisa.tensor_tensor(dst=o, data1=a, data2=b, op=nl.add, engine=nisa.engine.gpsimd), x + y, x, y)
+    check(
+        apply,
+        lambda o, a, b: nisa.tensor_tensor(dst=o, data1=a, data2=b, op=nl.add, engine=nisa.engine.gpsimd),
+        x + y,
+        x,
+        y,
+    )
     check(apply, lambda o, a, b: nisa.tensor_scalar(o, a, nl.subtract, b, reverse0=True), c - x, x, c)
     check(apply, lambda o, a, b: nisa.tensor_scalar(o, a, nl.multiply, 2.0, False, nl.add, b), x * F32(2) + c, x, c)
-    check(apply, lambda o, a, b, s: nisa.scalar_tensor_tensor(o, a, nl.multiply, s, nl.subtract, b, reverse1=True), y - x * c, x, y, c)
+    check(
+        apply,
+        lambda o, a, b, s: nisa.scalar_tensor_tensor(o, a, nl.multiply, s, nl.subtract, b, reverse1=True),
+        y - x * c,
+        x,
+        y,
+        c,
+    )
     check(apply, lambda o, a: nisa.reciprocal(o, a), F32(1) / x, x)
     check(apply, lambda o, a: nisa.tensor_copy(o, a, engine=nisa.engine.scalar), x, x)
     check(apply, lambda o, a: nisa.memset(o, -3.5), np.full((64, 10), -3.5, F32), x)
-    check(apply, lambda o, a: nisa.memset(o, 7, engine=nisa.engine.gpsimd), np.full((64, 10), 7, np.int32), x, dtype=nl.int32)
+    check(
+        apply,
+        lambda o, a: nisa.memset(o, 7, engine=nisa.engine.gpsimd),
+        np.full((64, 10), 7, np.int32),
+        x,
+        dtype=nl.int32,
+    )
 
 
 def test_predicated(apply, rng):
@@ -108,7 +128,9 @@ def test_predicated(apply, rng):
     largest = np.where(p, x, F32(-9)).max(1, keepdims=True)
 
     def reduced(o, a, m):
-        nisa.select_reduce(new(a.shape), m, a, -9.0, reduce_res=o, reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=nl.maximum)
+        nisa.select_reduce(
+            new(a.shape), m, a, -9.0, reduce_res=o, reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=nl.maximum
+        )
 
     check(apply, reduced, largest, x, p, shape=(64, 1))
 
@@ -116,7 +138,13 @@ def test_predicated(apply, rng):
 def test_reductions(apply, rng):
     x = rng.integers(-20, 20, (64, 3, 12)).astype(F32)  # whole numbers: sums are exact in any order
     check(apply, lambda o, a: nisa.tensor_reduce(o, nl.add, a, axis=2), x.sum(2), x, shape=(64, 3))
-    check(apply, lambda o, a: nisa.tensor_reduce(o, nl.maximum, a, axis=(1, 2), negate=True), -x.max((1, 2)).reshape(64, 1), x, shape=(64, 1))
+    check(
+        apply,
+        lambda o, a: nisa.tensor_reduce(o, nl.maximum, a, axis=(1, 2), negate=True),
+        -x.max((1, 2)).reshape(64, 1),
+        x,
+        shape=(64, 1),
+    )
     check(apply, lambda o, a: nisa.tensor_partition_reduce(o, nl.add, a), x.sum(0, keepdims=True), x, shape=(1, 3, 12))
     flat = x.reshape(64, 36)
 
@@ -133,7 +161,13 @@ def test_scans(apply, rng):
     for i in range(12):
         state = small[:, i] * state + y[:, i]
         want[:, i] = state
-    check(apply, lambda o, a, b: nisa.tensor_tensor_scan(o, a, b, initial=2.0, op0=nl.multiply, op1=nl.add), want, small, y)
+    check(
+        apply,
+        lambda o, a, b: nisa.tensor_tensor_scan(o, a, b, initial=2.0, op0=nl.multiply, op1=nl.add),
+        want,
+        small,
+        y,
+    )
 
 
 def test_range_select(apply, rng):
@@ -142,7 +176,9 @@ def test_range_select(apply, rng):
     index = np.arange(20) + 2
 
     def body(o, a, lo, hi):
-        nisa.range_select(o, on_true_tile=a, comp_op0=nl.greater_equal, comp_op1=nl.less, bound0=lo, bound1=hi, range_start=2)
+        nisa.range_select(
+            o, on_true_tile=a, comp_op0=nl.greater_equal, comp_op1=nl.less, bound0=lo, bound1=hi, range_start=2
+        )
 
     check(apply, body, np.where((index >= low) & (index < high), x, LOWEST), x, low, high)
 
@@ -206,12 +242,23 @@ ALU = ("add subtract multiply maximum minimum equal not_equal greater greater_eq
 @pytest.mark.parametrize("name", ALU)
 def test_every_arithmetic_operator_is_a_constant(name, apply):
     x = np.full((4, 2), 0.75, F32)
-    check(apply, lambda o, a: nisa.tensor_tensor(o, a, a, getattr(nl, name)), apply(lambda t: getattr(nl, name)(t, t), x), x)
+    check(
+        apply,
+        lambda o, a: nisa.tensor_tensor(o, a, a, getattr(nl, name)),
+        apply(lambda t: getattr(nl, name)(t, t), x),
+        x,
+    )
 
 
 def test_constants_that_are_no_functions(apply, rng):
     x = rng.integers(0, 9, (64, 8)).astype(F32)
-    check(apply, lambda o, a: nisa.tensor_partition_reduce(o, nl.average, a), x.sum(0, keepdims=True) / F32(64), x, shape=(1, 8))
+    check(
+        apply,
+        lambda o, a: nisa.tensor_partition_reduce(o, nl.average, a),
+        x.sum(0, keepdims=True) / F32(64),
+        x,
+        shape=(1, 8),
+    )
     check(apply, lambda o, a: nisa.tensor_scalar(o, a, nl.bypass, 0.0), x, x)
     assert repr(nl.average) == "nl.average"
 
@@ -227,12 +274,18 @@ def test_gpsimd(apply, rng):
     p = np.arange(64).reshape(64, 1)
     x = normal(rng, 64, 12)
     i, j = np.arange(3).repeat(4), np.tile(np.arange(4), 3)
-    check(apply, lambda o, a: nisa.iota(o, [[10, 3], [1, 4]], offset=5, channel_multiplier=100), (5 + 100 * p + 10 * i + j).astype(np.int32), x,
-          dtype=nl.int32)  # fmt: skip
+    numbers = (5 + 100 * p + 10 * i + j).astype(np.int32)
+
+    def count(o, a):
+        nisa.iota(o, [[10, 3], [1, 4]], offset=5, channel_multiplier=100)
+
+    check(apply, count, numbers, x, dtype=nl.int32)
     want = np.where(p - np.arange(12) >= 0, x, F32(-1))
     check(apply, lambda o, a: nisa.affine_select(o, [[-1, 12]], 1, a, -1.0, cmp_op=nl.greater_equal), want, x)
     at = rng.integers(0, 12, (64, 5)).astype(np.uint32)
-    check(apply, lambda o, a, b: nisa.nc_n_gather(o, a, b), np.take_along_axis(x, at.astype(int), 1), x, at, shape=(64, 5))
+    check(
+        apply, lambda o, a, b: nisa.nc_n_gather(o, a, b), np.take_along_axis(x, at.astype(int), 1), x, at, shape=(64, 5)
+    )
 
 
 def test_local_gather(apply, rng):
@@ -280,77 +333,6 @@ def test_a_gather_out_of_bounds_faults_or_skips():
     with pytest.raises(IndexError):
         kernel(x, where, nisa.oob_mode.error)
     np.testing.assert_array_equal(kernel(x, where, nisa.oob_mode.skip), [x[4], [-1] * 3, x[0], [-1] * 3])
-
-
-def test_a_call_returns_its_instruction():
-    def kernel(x):
-        first = nisa.memset(new((2, 2)), 1.0, name="first")
-        assert isinstance(first, nisa.NkiInstruction) and first.depends_on() is None
-
-    nki.jit(kernel)(np.ones((1, 1), F32))
-
-
-def record(body, schedule=None):
-    """The edges that the program of `body` has after a call."""
-    recordings = []
-
-    def function(x):
-        recordings.append(_core.current())
-        body()
-
-    kernel = nki.jit(function) if schedule is None else nki.jit(function).with_schedule(schedule)
-    kernel(np.ones((1, 1), F32))
-    return recordings[0].edges()
-
-
-def test_depends_on_adds_edges():
-    made = []
-
-    def body():
-        a = nisa.memset(new((2, 2)), 1.0)
-        b = nisa.memset(new((2, 2)), 1.0)
-        c = nisa.memset(new((2, 2)), 1.0)
-        c.depends_on(a, b)
-        made.extend([a.index, b.index, c.index])
-
-    edges = record(body)
-    a, b, c = made
-    assert edges == [(a, c), (b, c)]
-
-
-def test_with_schedule_adds_edges_by_name():
-    made = {}
-
-    def body():
-        for i in range(2):
-            for name in ("load", "work", "other"):
-                made.setdefault(name, []).append(nisa.memset(new((2, 2)), 1.0, name=name).index)
-        made["last"] = [nisa.memset(new((2, 2)), 1.0, name="last").index]
-
-    edges = record(body, [("work", "load"), ("last", ["other", "work"])])
-    load, work, other, (last,) = made["load"], made["work"], made["other"], made["last"]
-    assert edges == [(load[0], work[0]), (load[1], work[1]), (other[1], last), (work[1], last)]
-
-
-def test_a_schedule_that_cannot_be():
-    def body():
-        nisa.memset(new((2, 2)), 1.0, name="first")
-        nisa.memset(new((2, 2)), 1.0, name="second")
-
-    with pytest.raises(ValueError, match="SCHED1.*nobody"):
-        record(body, [("second", "nobody")])
-    with pytest.raises(ValueError, match="SCHED2"):
-        record(body, [("first", "second")])
-
-    def backwards():
-        a = nisa.memset(new((2, 2)), 1.0)
-        b = nisa.memset(new((2, 2)), 1.0)
-        a.depends_on(b)
-
-    with pytest.raises(ValueError, match="SCHED2"):
-        record(backwards)
-    with pytest.raises(TypeError, match="instructions"):
-        record(lambda: nisa.memset(new((2, 2)), 1.0).depends_on("a"))
 
 
 def test_every_instruction_has_a_signature_and_a_meaning():

@@ -8,6 +8,7 @@ import nki
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import RuleError, SternaWarning
 
 F32 = np.float32
@@ -175,8 +176,16 @@ def test_each_operator_rounds_for_itself(apply):
     np.testing.assert_array_equal(got, (x * x) - F32(1))
 
 
-BROADCASTS = [((128, 16), (128, 1)), ((128, 1), (128, 16)), ((128, 1), (1, 128)), ((128, 16), (1, 1)), ((1, 1), (19, 1)), ((64, 4), (1, 4)),
-              ((16, 3, 5), (16, 1, 5)), ((16, 3, 5), (16, 3, 1))]
+BROADCASTS = [
+    ((128, 16), (128, 1)),
+    ((128, 1), (128, 16)),
+    ((128, 1), (1, 128)),
+    ((128, 16), (1, 1)),
+    ((1, 1), (19, 1)),
+    ((64, 4), (1, 4)),
+    ((16, 3, 5), (16, 1, 5)),
+    ((16, 3, 5), (16, 3, 1)),
+]
 
 
 @pytest.mark.parametrize("shapes", BROADCASTS, ids=str)

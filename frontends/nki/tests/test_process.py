@@ -27,7 +27,9 @@ def mixed(x, w):
         nisa.nc_matmul(psum, a, b)
     t = nl.ndarray((128, 512), nl.float32)
     total = nl.ndarray((128, 1), nl.float32)
-    nisa.activation(t, nl.gelu, psum, scale=0.01, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+    nisa.activation(
+        t, nl.gelu, psum, scale=0.01, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce
+    )
     nisa.tensor_scalar(t, t, nl.subtract, total, op1=nl.multiply, operand1=1.7)
     nl.store(out, nl.softmax(t))
     return out
@@ -92,7 +94,9 @@ print(hashlib.sha256(t.mixed(*t.inputs()).tobytes()).hexdigest())
 
 def digest(**environment):
     script = HASH.format(folder=os.path.dirname(os.path.abspath(__file__)))
-    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
@@ -148,7 +152,9 @@ LOOPS = {
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_ctrl_c_within_a_second(loop):
-    process = subprocess.Popen([sys.executable, "-c", LONG.format(loop=LOOPS[loop])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", LONG.format(loop=LOOPS[loop])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout.readline() == "ready\n", process.stderr.read()
         time.sleep(0.5)

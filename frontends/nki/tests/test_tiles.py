@@ -6,6 +6,7 @@ import nki
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import BadInput, OutOfBounds, RuleError, SternaWarning
 
 F32 = np.float32
@@ -35,7 +36,9 @@ def test_largest_and_smallest(name, apply, rng):
     x = rng.standard_normal((64, 3, 20), dtype=F32)
     f = getattr(nl, name)
     np.testing.assert_array_equal(apply(lambda t: f(t, axis=2), x), getattr(np, name)(x, axis=2))
-    np.testing.assert_array_equal(apply(lambda t: f(t, axis=(1, 2), keepdims=True), x), getattr(np, name)(x, axis=(1, 2), keepdims=True))
+    np.testing.assert_array_equal(
+        apply(lambda t: f(t, axis=(1, 2), keepdims=True), x), getattr(np, name)(x, axis=(1, 2), keepdims=True)
+    )
 
 
 def test_prod_mean_var_all(apply, rng):
@@ -112,7 +115,10 @@ def test_where_passes_nan_of_the_side_not_taken(apply):
 
 @pytest.mark.parametrize("dtype", [F32, BF16, np.float16])
 def test_matmul(dtype, apply, rng):
-    x, y = rng.standard_normal((32, 64), dtype=F32).astype(dtype), rng.standard_normal((64, 100), dtype=F32).astype(dtype)
+    x, y = (
+        rng.standard_normal((32, 64), dtype=F32).astype(dtype),
+        rng.standard_normal((64, 100), dtype=F32).astype(dtype),
+    )
     want = x.astype(np.float64) @ y.astype(np.float64)
     got = apply(lambda a, b: nl.copy(nl.matmul(a, b)), x, y)
     assert got.dtype == F32
@@ -150,8 +156,12 @@ def test_a_copy_is_a_tile_of_its_own(apply, rng):
 def test_broadcast_to_and_expand_dims(apply, rng):
     row, column = rng.standard_normal((1, 16), dtype=F32), rng.standard_normal((32, 1), dtype=F32)
     zero = lambda shape: nl.zeros(shape, nl.float32)  # noqa: E731
-    np.testing.assert_array_equal(apply(lambda t: nl.add(zero((32, 16)), nl.broadcast_to(t, (32, 16))), row), np.broadcast_to(row, (32, 16)))
-    np.testing.assert_array_equal(apply(lambda t: nl.copy(nl.broadcast_to(t, (32, 9))), column), np.broadcast_to(column, (32, 9)))
+    np.testing.assert_array_equal(
+        apply(lambda t: nl.add(zero((32, 16)), nl.broadcast_to(t, (32, 16))), row), np.broadcast_to(row, (32, 16))
+    )
+    np.testing.assert_array_equal(
+        apply(lambda t: nl.copy(nl.broadcast_to(t, (32, 9))), column), np.broadcast_to(column, (32, 9))
+    )
     assert apply(lambda t: nl.copy(nl.expand_dims(t, 1)), column).shape == (32, 1, 1)
 
 

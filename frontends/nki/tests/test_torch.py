@@ -6,6 +6,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+
 from sterna import SternaWarning
 
 torch = pytest.importorskip("torch")

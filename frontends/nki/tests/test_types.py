@@ -35,8 +35,17 @@ def test_a_dtype_is_a_string_and_a_numpy_dtype(name):
 
 
 def test_other_types():
-    assert isinstance(nl.int8, nl.DType) and isinstance(nl.int8, nki.dtype.DType) and set(nki.dtype.ALL) > set(NUMPY) - {"bool_"}
-    assert (nl.tfloat32.itemsize, nl.float8_e4m3fn_x4.itemsize, nl.float8_e5m2_x4.itemsize, nl.float4_e2m1fn_x4.itemsize) == (4, 4, 4, 2)
+    assert (
+        isinstance(nl.int8, nl.DType)
+        and isinstance(nl.int8, nki.dtype.DType)
+        and set(nki.dtype.ALL) > set(NUMPY) - {"bool_"}
+    )
+    assert (
+        nl.tfloat32.itemsize,
+        nl.float8_e4m3fn_x4.itemsize,
+        nl.float8_e5m2_x4.itemsize,
+        nl.float4_e2m1fn_x4.itemsize,
+    ) == (4, 4, 4, 2)
     assert nl.bool is nl.bool_ and nl.float32(3) == np.float32(3) and repr(nl.int8) == "nl.int8"
     assert (nl.fp32.max, nl.fp32.min) == (np.finfo(np.float32).max, np.finfo(np.float32).min)
 
@@ -130,13 +139,13 @@ def test_an_nki_object_inside_a_kernel(rng):
 
 
 ENUMS = {
-    "engine": dict(unknown=0, tensor=1, scalar=2, gpsimd=3, dma=4, vector=5, sync=6),
-    "reduce_cmd": dict(idle=0, reset=1, reduce=2, reset_reduce=3, load_reduce=4),
-    "dge_mode": dict(unknown=0, swdge=1, hwdge=2, none=3),
-    "oob_mode": dict(error=0, skip=1),
-    "matmul_perf_mode": dict(none=0, double_row=1),
-    "nc_version": dict(gen2=2, gen3=3, gen4=4),
-    "dma_engine": dict(dma=1, gpsimd_dma=2),
+    "engine": {"unknown": 0, "tensor": 1, "scalar": 2, "gpsimd": 3, "dma": 4, "vector": 5, "sync": 6},
+    "reduce_cmd": {"idle": 0, "reset": 1, "reduce": 2, "reset_reduce": 3, "load_reduce": 4},
+    "dge_mode": {"unknown": 0, "swdge": 1, "hwdge": 2, "none": 3},
+    "oob_mode": {"error": 0, "skip": 1},
+    "matmul_perf_mode": {"none": 0, "double_row": 1},
+    "nc_version": {"gen2": 2, "gen3": 3, "gen4": 4},
+    "dma_engine": {"dma": 1, "gpsimd_dma": 2},
 }
 
 
@@ -148,7 +157,11 @@ def test_enumerations_have_the_documented_numbers(name):
 
 
 def test_old_names_of_engines():
-    assert (nisa.tensor_engine, nisa.vector_engine, nisa.scalar_engine) == (nisa.engine.tensor, nisa.engine.vector, nisa.engine.scalar)
+    assert (nisa.tensor_engine, nisa.vector_engine, nisa.scalar_engine) == (
+        nisa.engine.tensor,
+        nisa.engine.vector,
+        nisa.engine.scalar,
+    )
     assert (nisa.gpsimd_engine, nisa.unknown_engine) == (nisa.engine.gpsimd, nisa.engine.unknown)
 
 
@@ -182,7 +195,13 @@ def test_platform_override_goes_before_nc_version_and_a_profile_before_both(monk
 
 
 def test_annotations():
-    def kernel(x: nt.tensor[128, 512], y: nt.mutable_tensor, z: nl.ndarray | None = None, w: typing.Optional[nl.NkiTensor] = None, d: nki.dtype = None):  # noqa: UP045, E501
+    def kernel(
+        x: nt.tensor[128, 512],
+        y: nt.mutable_tensor,
+        z: nl.ndarray | None = None,
+        w: nl.NkiTensor | None = None,
+        d: nki.dtype = None,
+    ):
         return nt.tensor | None
 
     kernel(1, 2)

@@ -4,6 +4,8 @@
 Semantics, shapes, types and rules of each are documented with the instruction in Sterna's core and in its reference.
 """
 
+from sterna.faults import RuleError as NkiValidationError
+
 from nki import language as nl
 from nki._declare import instruction
 from nki._remarks import fail as _fail
@@ -23,7 +25,6 @@ from nki.isa.constants import (
     vector_engine,
 )
 from sterna import _core, settings
-from sterna.faults import RuleError as NkiValidationError
 
 VirtualRegister = _core.Register
 NkiInstruction = _core.NkiInstruction
@@ -34,8 +35,19 @@ _FP32_MIN = -3.4028234663852886e38
 
 
 @instruction
-def nc_matmul(dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, is_transpose=False, accumulate=None,
-              tile_position=(), tile_size=(), perf_mode=matmul_perf_mode.none, name=None):
+def nc_matmul(
+    dst,
+    stationary,
+    moving,
+    is_stationary_onezero=False,
+    is_moving_onezero=False,
+    is_transpose=False,
+    accumulate=None,
+    tile_position=(),
+    tile_size=(),
+    perf_mode=matmul_perf_mode.none,
+    name=None,
+):
     """dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n]; accumulate: overwrite, add, or by the PSUM location (None)."""
 
 
@@ -53,7 +65,9 @@ def tensor_tensor(dst, data1, data2, op, engine=engine.unknown, name=None):
 
 
 @instruction
-def tensor_scalar(dst, data, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False, engine=engine.unknown, name=None):
+def tensor_scalar(
+    dst, data, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False, engine=engine.unknown, name=None
+):
     """dst = (data op0 operand0) op1 operand1; operands immediate or (P, 1)."""
 
 
@@ -78,8 +92,19 @@ def tensor_reduce(dst, op, data, axis, negate=False, keepdims=False, name=None):
 
 
 @instruction
-def tensor_scalar_reduce(dst, data, op0, operand0, reduce_op, reduce_res=None, reverse0=False, reduce_cmd=reduce_cmd.reset_reduce,
-                         reduce_init=None, reduce_res_negate=False, name=None):
+def tensor_scalar_reduce(
+    dst,
+    data,
+    op0,
+    operand0,
+    reduce_op,
+    reduce_res=None,
+    reverse0=False,
+    reduce_cmd=reduce_cmd.reset_reduce,
+    reduce_init=None,
+    reduce_res_negate=False,
+    name=None,
+):
     """dst = data op0 operand0, and its reduction over the free axes."""
 
 
@@ -94,14 +119,35 @@ def tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, rev
 
 
 @instruction
-def select_reduce(dst, predicate, on_true, on_false, reduce_res=None, reduce_cmd=reduce_cmd.idle, reduce_op=nl.maximum,
-                  reverse_pred=False, name=None):
+def select_reduce(
+    dst,
+    predicate,
+    on_true,
+    on_false,
+    reduce_res=None,
+    reduce_cmd=reduce_cmd.idle,
+    reduce_op=nl.maximum,
+    reverse_pred=False,
+    name=None,
+):
     """dst = on_true where the predicate holds, else on_false; optionally its maximum."""
 
 
 @instruction
-def range_select(dst, on_true_tile, comp_op0, comp_op1, bound0, bound1, reduce_cmd=reduce_cmd.reset_reduce, reduce_res=None,
-                 reduce_op=nl.maximum, range_start=0, on_false_value=_FP32_MIN, name=None):
+def range_select(
+    dst,
+    on_true_tile,
+    comp_op0,
+    comp_op1,
+    bound0,
+    bound1,
+    reduce_cmd=reduce_cmd.reset_reduce,
+    reduce_res=None,
+    reduce_op=nl.maximum,
+    range_start=0,
+    on_false_value=_FP32_MIN,
+    name=None,
+):
     """dst = tile where the element's index is within bounds, else the least fp32; optionally its maximum."""
 
 
@@ -149,7 +195,9 @@ def nc_stream_shuffle(dst, src, shuffle_mask, name=None):
 
 
 @instruction
-def activation(dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle, name=None):
+def activation(
+    dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle, name=None
+):
     """dst = op(data * scale + bias), optionally summed over the free axes."""
 
 
@@ -190,7 +238,9 @@ def local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=N
 
 
 @instruction
-def dma_copy(dst, src, priority=None, oob_mode=oob_mode.error, dge_mode=dge_mode.unknown, engine=engine.unknown, name=None):
+def dma_copy(
+    dst, src, priority=None, oob_mode=oob_mode.error, dge_mode=dge_mode.unknown, engine=engine.unknown, name=None
+):
     """dst takes src's elements in order, between HBM and SBUF in any shape."""
 
 
