@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
 #include "sterna/isa/vector_move.h"
-#include "sterna/timing/access_map.h"
 #include "sterna/timing/formulas.h"
+#include "sterna/timing/memories.h"
 
 namespace sterna {
 namespace {
@@ -35,37 +34,21 @@ struct Plan {
   const InstructionCost* cost = nullptr;
 };
 
-/// The operands of one record, reads before writes.
-struct Operand {
-  const View* view;
-  Role role;
-  int64_t extra;  ///< what its dynamic offset added, in elements
-  bool whole;     ///< rows picked one by one: taken as all of its tensor
-};
-
-/// A tensor in HBM that the program both reads and writes.
-struct HbmMap {
-  int64_t pitch, unit;
-  AccessMap map;
-};
-
 class Lowering {
  public:
   Lowering(const Program& program, const Path& path, const Chip& chip, const Placement& placement, const TimingOptions& options)
       : program_(program),
         chip_(chip),
-        placement_(placement),
         options_(options),
         path_(path),
         has_path_(!path.empty()),
         rules_{&chip, &program.tensors, &program.dynamics},
-        sbuf_(static_cast<uint32_t>(int64_t{chip.sbuf.partitions}), static_cast<uint32_t>(chip.sbuf.partition_bytes / kUnit)),
-        psum_(static_cast<uint32_t>(int64_t{chip.sbuf.partitions}), static_cast<uint32_t>(chip.psum_partition_bytes() / kUnit)),
+        memories_(program, chip, placement),
         registers_(program.register_count) {}
 
   Result<Lowered> run() {
     make_plans();
-    find_shared_hbm();
+    track_hbm();
     sort_edges();
     share_ports_ = chip_.ports.vector_gpsimd_exclusive_sbuf || chip_.ports.wide_mode_excludes_gpsimd || chip_.ports.vector_scalar_exclusive_psum;
     const size_t n = program_.cores[0].size();
@@ -80,7 +63,6 @@ class Lowering {
   }
 
  private:
-  static constexpr int64_t kUnit = 4;  // bytes; places of smaller elements are widened to it
   static constexpr int kSlots = kQueues + 1;
 
   void make_plans() {
@@ -132,7 +114,7 @@ class Lowering {
 
   /// Order in HBM matters only for tensors that are both read and written: what is only read needs none, and what is only written
   /// leaves through one queue in order.
-  void find_shared_hbm() {
+  void track_hbm() {
     std::vector<uint8_t> use(program_.tensors.size());
     const Stream& stream = program_.cores[0];
     for (size_t i = 0; i < stream.size(); ++i) {
@@ -147,17 +129,8 @@ class Lowering {
         }
       });
     }
-    hbm_.resize(use.size());
-    for (size_t id = 0; id < use.size(); ++id)
-      if (use[id] == 3) hbm_[id] = make_hbm(program_.tensors[id]);
-  }
-  static std::unique_ptr<HbmMap> make_hbm(const TensorInfo& t) {
-    const int64_t bytes = std::max<int64_t>(1, t.bytes());
-    int64_t pitch = t.ndim > 0 ? t.shape[t.ndim - 1] * size_of(t.dtype) : bytes;
-    if (pitch == bytes) pitch = std::min<int64_t>(bytes, 1 << 15);  // a vector is cut into rows
-    int64_t unit = 1;
-    while (pitch / unit > 32768) unit *= 2;
-    return std::make_unique<HbmMap>(HbmMap{pitch, unit, AccessMap(static_cast<uint32_t>((bytes + pitch - 1) / pitch), static_cast<uint32_t>((pitch + unit - 1) / unit))});
+    for (uint32_t id = 0; id < use.size(); ++id)
+      if (use[id] == 3) memories_.track_hbm(id);
   }
 
   void sort_edges() {
@@ -176,7 +149,7 @@ class Lowering {
       switch (plan.kind) {
         case Plan::Kind::kSkip:
         case Plan::Kind::kEnd: skip_path(plan, header); break;
-        case Plan::Kind::kAlloc: allocate(static_cast<const control::Alloc*>(header.body())->tensor.id); break;
+        case Plan::Kind::kAlloc: memories_.allocate(static_cast<const control::Alloc*>(header.body())->tensor.id); break;
         case Plan::Kind::kLoop:
         case Plan::Kind::kWhile:
         case Plan::Kind::kIf: {
@@ -251,14 +224,6 @@ class Lowering {
   void follow(RegisterRef reg) {
     if (reg.id >= registers_.size() || registers_[reg.id].none()) return;
     if (control_.none() || control_.index() < registers_[reg.id].index()) control_ = registers_[reg.id];
-  }
-
-  void allocate(uint32_t id) {
-    const TensorInfo& t = program_.tensors[id];
-    // Tensors placed by the user may share bytes on purpose: their contents stay.
-    if (!t.on_chip() || t.has_address) return;
-    const int64_t begin = placement_.byte[id], end = begin + t.free_bytes();
-    (t.memory == Memory::kPsum ? psum_ : sbuf_).reset(static_cast<uint32_t>(begin / kUnit), static_cast<uint32_t>((end + kUnit - 1) / kUnit));
   }
 
   // ---- One instruction.
@@ -372,7 +337,7 @@ class Lowering {
     if (dynamic) read_path(plan, header);
     size_t at = 0;
     views(plan, header, [&](const View& v, Role role) {
-      Operand& operand = operands_[count_++];
+      Access& operand = operands_[count_++];
       operand = {&v, role, 0, false};
       if (!dynamic || v.kind == ViewKind::kStrided) return;
       operand.extra = offsets_[at++];
@@ -389,14 +354,25 @@ class Lowering {
       add_wait(producer, ref, hazard == Hazard::kReadAfterWrite ? Cause::kOperand : Cause::kBuffer, hazard == Hazard::kWriteAfterRead);
     };
     for (int i = 0; i < count_; ++i)
-      if (operands_[i].role != Role::kOut) access(operands_[i], [&](AccessMap& map, const Box& box) { map.read(box, ref, note); });
+      if (operands_[i].role != Role::kOut) read(operands_[i], ref, note);
     if (header.flags & RecordHeader::kHasDynamic) wait_for_offsets(ref, note);
     for (int i = 0; i < count_; ++i)
-      if (operands_[i].role != Role::kIn) access(operands_[i], [&](AccessMap& map, const Box& box) { map.write(box, ref, note); });
+      if (operands_[i].role != Role::kIn) write(operands_[i], ref, note);
     if (plan.kind == Plan::Kind::kRegister) use_registers(header, ref);
     if (!control_.none()) add_wait(control_, ref, Cause::kSemaphore, false);
     if (!edges_.empty()) wait_for_edges(record, ref);
     for (uint32_t left = mask_; left != 0; left &= left - 1) out_.waits.push_back(latest_wait_[std::countr_zero(left)]);
+  }
+
+  template <class Note>
+  void read(const Access& access, Ref ref, const Note& note) {
+    Box box;
+    if (AccessMap* map = memories_.find(access, &box)) map->read(box, ref, note);
+  }
+  template <class Note>
+  void write(const Access& access, Ref ref, const Note& note) {
+    Box box;
+    if (AccessMap* map = memories_.find(access, &box)) map->write(box, ref, note);
   }
 
   void add_wait(Ref producer, Ref consumer, Cause cause, bool after_read) {
@@ -421,7 +397,7 @@ class Lowering {
       if (dynamic.source == DynamicOffset::Source::kRegister) {
         if (dynamic.reg < registers_.size() && !registers_[dynamic.reg].none()) add_wait(registers_[dynamic.reg], ref, Cause::kSemaphore, false);
       } else {
-        access({&dynamic.index, Role::kIn, 0, false}, [&](AccessMap& map, const Box& box) { map.read(box, ref, note); });
+        read({&dynamic.index, Role::kIn, 0, false}, ref, note);
       }
     }
   }
@@ -444,85 +420,21 @@ class Lowering {
     }
   }
 
-  template <class F>
-  void access(const Operand& operand, const F& f) {
-    const View& v = *operand.view;
-    if (v.memory == Memory::kHbm) {
-      if (HbmMap* hbm = hbm_[v.tensor].get()) f(hbm->map, hbm_box(operand, *hbm));
-      return;
-    }
-    if (v.rows() <= 0) return;
-    AccessMap& map = v.memory == Memory::kPsum ? psum_ : sbuf_;
-    f(map, chip_box(operand));
-  }
-
-  Box chip_box(const Operand& operand) const {
-    const View& v = *operand.view;
-    const int64_t size = size_of(v.dtype);
-    int64_t low = v.offset + operand.extra, high = low;
-    for (int d = 1; d < v.ndim; ++d) {
-      const int64_t reach = int64_t{v.dims[d].count - 1} * v.dims[d].stride;
-      (reach < 0 ? low : high) += reach;
-    }
-    const int64_t base = placement_.byte[v.tensor];
-    int64_t begin = base + low * size, end = base + (high + 1) * size;
-    if (operand.whole) {
-      begin = base;
-      end = base + program_.tensors[v.tensor].free_bytes();
-    }
-    const int64_t row = placement_.partition[v.tensor] + v.partition;
-    const int64_t rows = int64_t{v.rows() - 1} * v.dims[0].stride + 1;
-    const int64_t most_rows = chip_.sbuf.partitions;
-    const int64_t most = (v.memory == Memory::kPsum ? chip_.psum_partition_bytes() : int64_t{chip_.sbuf.partition_bytes}) / kUnit;
-    return {clamp(row, most_rows), clamp(row + rows, most_rows), clamp(begin / kUnit, most), clamp((end + kUnit - 1) / kUnit, most)};
-  }
-  static uint32_t clamp(int64_t x, int64_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(x, 0, most)); }
-
-  /// Rows of the tensor's last dimension; a view that does not fit that grid takes whole rows.
-  Box hbm_box(const Operand& operand, const HbmMap& hbm) const {
-    const View& v = *operand.view;
-    const TensorInfo& t = program_.tensors[v.tensor];
-    const int64_t size = size_of(v.dtype), all_rows = (t.bytes() + hbm.pitch - 1) / hbm.pitch;
-    const auto box = [&](int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-      const int64_t columns = (hbm.pitch + hbm.unit - 1) / hbm.unit;
-      return Box{clamp(row, all_rows), clamp(row_end, all_rows), clamp(begin / hbm.unit, columns), clamp((end + hbm.unit - 1) / hbm.unit, columns)};
-    };
-    if (operand.whole) return box(0, all_rows, 0, hbm.pitch);
-    int64_t low = (v.offset + operand.extra) * size, high = low, rows = 0, columns = 0;
-    bool on_grid = true;
-    for (int d = 0; d < v.ndim; ++d) {
-      const int64_t stride = v.dims[d].stride * size, reach = int64_t{v.dims[d].count - 1} * stride;
-      if (v.dims[d].count <= 1) continue;
-      (reach < 0 ? low : high) += reach;
-      if (std::abs(stride) < hbm.pitch)
-        columns += std::abs(reach);
-      else if (stride % hbm.pitch == 0)
-        rows += std::abs(reach) / hbm.pitch;
-      else
-        on_grid = false;
-    }
-    const int64_t row = low / hbm.pitch, begin = low % hbm.pitch;
-    if (!on_grid || begin + columns + size > hbm.pitch) return box(row, (high + size - 1) / hbm.pitch + 1, 0, hbm.pitch);
-    return box(row, row + rows + 1, begin, begin + columns + size);
-  }
-
   const Program& program_;
   const Chip& chip_;
-  const Placement& placement_;
   const TimingOptions options_;
   PathReader path_;
   bool has_path_;
   Rules rules_;
   bool share_ports_ = false;
   std::array<Plan, 256> plans_{};
-  AccessMap sbuf_, psum_;
-  std::vector<std::unique_ptr<HbmMap>> hbm_;  // by tensor; null: order does not matter
+  Memories memories_;
   std::vector<Ref> registers_;                // who wrote each register last
   Ref control_;                               // what the current region's decision waited for
   std::vector<ExtraEdge> edges_;              // by consumer
   std::vector<uint32_t> latest_;              // Ref bits of the latest run of each record
   std::vector<int64_t> offsets_;
-  Operand operands_[kMostViews] = {};
+  Access operands_[kMostViews] = {};
   int count_ = 0;
   std::array<Wait, kSlots> latest_wait_{};
   uint32_t mask_ = 0;

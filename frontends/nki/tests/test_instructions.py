@@ -7,6 +7,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+from sterna.faults import UnknownBehaviour
 
 from sterna import NotImplementedFault, RuleError, _core
 
@@ -225,7 +226,7 @@ def test_activation(apply, rng):
 
 
 CONSTANTS = ("copy square sigmoid relu gelu gelu_dx gelu_apprx_tanh gelu_apprx_sigmoid gelu_apprx_sigmoid_dx silu silu_dx tanh softplus "
-             "mish erf erf_dx exp log sin arctan sqrt rsqrt reciprocal sign abs prelu").split()  # fmt: skip
+             "mish erf erf_dx exp log sin arctan sqrt rsqrt reciprocal sign abs").split()  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -233,6 +234,11 @@ def test_every_activation_function_is_a_constant(name, apply):
     x = np.full((4, 2), 0.75, F32)
     got = apply(lambda t: t if nisa.activation(t, getattr(nl, name), t) else t, x)
     assert np.isfinite(got).all()
+
+
+def test_prelu_is_a_constant_without_a_public_slope(apply):
+    with pytest.raises(UnknownBehaviour, match="ACT2"):
+        apply(lambda t: nisa.activation(t, nl.prelu, t), np.ones((4, 2), F32))
 
 
 ALU = ("add subtract multiply maximum minimum equal not_equal greater greater_equal less less_equal logical_and logical_or logical_xor "
