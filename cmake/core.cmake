@@ -1,10 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
 # The layers above numerics, in the order in which they may include one another.
 sterna_layer(machine numerics hardware)
 sterna_layer(isa machine)
 sterna_layer(program isa)
 sterna_layer(execute program trace)
+if(STERNA_TESTS)
+  add_subdirectory(tests)
+endif()
 file(GLOB timing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sterna/timing/*.cc)
-if(timing_sources AND NOT STERNA_SKIP_TIMING)
+if(timing_sources)
   sterna_layer(timing program trace)
 endif()
 # What the subcommands use.

@@ -5,6 +5,7 @@
 
 #include "sterna/base/text.h"
 #include "sterna/machine/rows.h"
+#include "sterna/machine/view_ops.h"
 
 namespace sterna {
 
@@ -104,6 +105,11 @@ Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mo
   for (size_t r = 0; r < places.size(); ++r) {
     places[r] = places[r] < 0 || places[r] >= dyn.limit ? -1 : places[r] * dyn.multiplier;
     offsets[r] = places[r] < 0 ? -1 : places[r] * size_of(src.dtype);
+    View row = plain;
+    row.dims[0] = {0, 1};
+    row.offset += std::max<int64_t>(0, places[r]);
+    if (places[r] >= 0 && !in_bounds(row, m.tensor(src.tensor)))
+      return Fault(FaultKind::kOutOfBounds, "DYN2", cat("src: with the index of row ", r, " the view leaves the ", m.describe(src), "."));
   }
   s.row_offsets = offsets.data();
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));

@@ -86,6 +86,8 @@ class Picture {
   }
 
  private:
+  using Entries = std::vector<std::pair<std::string, std::string>>;  ///< CSS class of the patch, empty for none; text
+
   int64_t start(size_t i) const { return std::clamp<int64_t>(c_.start_ps[i], 0, span_); }
   int64_t end(size_t i) const { return start(i) + std::min(c_.duration_ps[i], span_ - start(i)); }
 
@@ -222,40 +224,42 @@ class Picture {
 
   /// Returns the height of the whole picture.
   int draw_legends(std::string& out, int y) const {
-    std::vector<std::pair<std::string, std::string>> busy, waits;
+    Entries busy, waits;
     for (size_t k = 0; k < kinds_.size() && k < kKinds - 1; ++k) busy.emplace_back(cat('k', k), t_.name(kinds_[k]));
     if (kinds_.size() >= kKinds) busy.emplace_back(cat('k', kKinds - 1), cat(kinds_.size() - kKinds + 1, " others"));
     for (size_t i = 0; i < caused_.size(); ++i)
       if (caused_[i]) waits.emplace_back(cat('w', i), explained(t_.causes[i]));
     y = draw_legend(out, y, "busy with", busy);
-    y = draw_legend(out, y, "critical path", {{"p0", path_text()}, {"p1", cat("latency ", percent(latency_, span_))}});
+    y = draw_legend(out, y, "critical path", path_entries());
     y = draw_legend(out, y, "idle, waits for", waits);
-    out += cat("<text class='m' x='", kLeft, "' y='", y + 14,
-               "'>A bar's height is the part of that pixel's time that it fills. All times are predicted, not measured.</text>\n");
-    return y + 28;
+    const Entries notes = {{"", "A bar's height is the part of that pixel's time that it fills."}, {"", "All times are predicted, not measured."}};
+    return draw_legend(out, y, "", notes) + 6;
   }
 
-  int draw_legend(std::string& out, int y, const char* title, const std::vector<std::pair<std::string, std::string>>& entries) const {
+  Entries path_entries() const {
+    Entries out = {{"p1", cat("latency ", percent(latency_, span_))}};
+    for (const Lane& lane : lanes_)
+      if (lane.on_path > 0) out.emplace_back("", cat(shown(t_.queues[lane.queue]), ' ', percent(lane.on_path, span_)));
+    std::rotate(out.begin(), out.begin() + 1, out.end());
+    if (out[0].first.empty()) out[0].first = "p0";  // one colour for all
+    return out;
+  }
+
+  int draw_legend(std::string& out, int y, const char* title, const Entries& entries) const {
     if (entries.empty()) return y;
     out += cat("<text class='m e' x='", kLeft - 12, "' y='", y + 10, "'>", title, "</text>");
     double x = kLeft;
     for (const auto& [css, text] : entries) {
-      const double room = 16 + 14 + kLetter * static_cast<double>(text.size());
+      const double patch = css.empty() ? 0 : 16, room = patch + 14 + kLetter * static_cast<double>(text.size());
       if (x + room > width_ - 4 && x > kLeft) x = kLeft, y += 20;
-      out += cat("<rect class='", css, "' x='", fixed(x, 0), "' y='", y, "' width='11' height='11' rx='2'/><text x='", fixed(x + 16, 0), "' y='", y + 10,
-                 "'>", text_of(text, 160), "</text>");
+      if (!css.empty()) out += cat("<rect class='", css, "' x='", fixed(x, 0), "' y='", y, "' width='11' height='11' rx='2'/>");
+      out += cat("<text", css.empty() ? " class='m'" : "", " x='", fixed(x + patch, 0), "' y='", y + 10, "'>", text_of(text, 160), "</text>");
       x += room;
     }
     out += '\n';
     return y + 22;
   }
 
-  std::string path_text() const {
-    std::string out;
-    for (const Lane& lane : lanes_)
-      if (lane.on_path > 0) out += cat(out.empty() ? "" : ", ", shown(t_.queues[lane.queue]), ' ', percent(lane.on_path, span_));
-    return out.empty() ? "no instruction" : out;
-  }
   static std::string shown(const TraceQueue& queue) {
     std::string name = queue.name;
     std::replace(name.begin(), name.end(), '_', ' ');

@@ -11,7 +11,7 @@
 
 namespace sterna {
 
-inline constexpr int kSvgWidth = 1000, kSvgLeastWidth = 480, kSvgMostWidth = 4000;
+inline constexpr int kSvgWidth = 1000, kSvgLeastWidth = 640, kSvgMostWidth = 4000;
 inline constexpr size_t kSvgLimit = 140'000;
 
 /// `width` in pixels; taken to the nearest of the two bounds above if outside them.

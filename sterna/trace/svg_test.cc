@@ -167,7 +167,7 @@ TEST(Svg, CriticalPathFollowsCauses) {
   EXPECT_NEAR(filled(s, "dma_load-path", "p0", kPath), 0.3, 0.003);
   EXPECT_NEAR(filled(s, "vector-path", "p1", kPath), 0.1, 0.003);
   EXPECT_NEAR(filled(s, "dma_load-path", "p1", kPath), 0.1, 0.003);
-  EXPECT_TRUE(has(s, ">tensor 40.0 %, vector 10.0 %, dma load 30.0 %<") && has(s, ">latency 20.0 %<"));
+  EXPECT_TRUE(has(s, ">tensor 40.0 %<") && has(s, ">vector 10.0 %<") && has(s, ">dma load 30.0 %<") && has(s, ">latency 20.0 %<"));
 }
 
 TEST(Svg, TransferOnThePathByItsIssueOnlyHasNoTimeThere) {
