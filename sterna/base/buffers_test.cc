@@ -44,6 +44,31 @@ TEST(Buffers, KeepsNoMoreThanItsLimit) {
   EXPECT_EQ(pool->take(200).data(), first);
 }
 
+TEST(Buffers, MoveAndGiveBackWhatTheyHeld) {
+  auto pool = BufferPool::make();
+  Buffer a = pool->take(1000), b = pool->take(5000);
+  std::byte *first = a.data(), *second = b.data();
+  a = std::move(b);
+  EXPECT_EQ(a.data(), second);
+  EXPECT_FALSE(b);
+  EXPECT_EQ(pool->take(1000).data(), first) << "what `a` held before is free again";
+  Buffer& same = a;
+  a = std::move(same);
+  EXPECT_EQ(a.data(), second);
+  const Buffer c = std::move(a);
+  EXPECT_EQ(c.data(), second);
+  EXPECT_FALSE(a);
+}
+
+TEST(Buffers, AreEmptyWhenTheSystemHasNoMoreMemory) {
+  auto pool = BufferPool::make();
+  Buffer b = pool->take(size_t{1} << 55);  // more than an address space
+  EXPECT_FALSE(b);
+  EXPECT_EQ(b.capacity(), 0u);
+  b.reset();
+  EXPECT_TRUE(pool->take(100));
+}
+
 TEST(Buffers, OutliveTheLastHandleOnThePool) {
   auto pool = BufferPool::make();
   Buffer a = pool->take(64);

@@ -40,6 +40,10 @@ TEST(Transpose, LargeBlocksWithGaps) {
       ASSERT_NO_FATAL_FAILURE(check(128, 128, size, 12, 36));
       ASSERT_NO_FATAL_FAILURE(check(127, 300, size, 3, 1));  // odd pitches: nothing is aligned
       ASSERT_NO_FATAL_FAILURE(check(300, 65, size, 0, 5));
+      // Pitches of 512 bytes and its multiples go through squares, with and without rest.
+      ASSERT_NO_FATAL_FAILURE(check(128, 512 / size, size, 0, 0));
+      ASSERT_NO_FATAL_FAILURE(check(133, 1024 / size - 7, size, 7 * size, 3));
+      ASSERT_NO_FATAL_FAILURE(check(512 / size, 71, size, 1, 512));
     }
   });
 }

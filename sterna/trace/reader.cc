@@ -51,9 +51,11 @@ void instructions(ByteReader& in, TraceColumns& c) {
   c.cause = in.column<uint8_t>();
   c.cause_instruction = in.column<uint32_t>();
   for (size_t i = 0; i < c.cause_instruction.size(); ++i) {
+    // Modulo 2^32: a transfer can wait for one that comes later in the program, if another queue issued that one first.
     uint32_t& back = c.cause_instruction[i];
-    if (back > i) in.damaged = true;
-    back = back == 0 ? kNoCause : static_cast<uint32_t>(i) - back;
+    const uint32_t cause = static_cast<uint32_t>(i) - back;
+    if (cause >= c.cause_instruction.size()) in.damaged = true;
+    back = back == 0 ? kNoCause : cause;
   }
   c.site = in.column<uint32_t>();
   c.iteration = in.column<uint32_t>();

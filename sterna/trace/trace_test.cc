@@ -75,6 +75,16 @@ TEST(Trace, ReadsBackWhatWasWritten) {
   EXPECT_EQ(write_trace(*read), bytes);
 }
 
+TEST(Trace, ACauseMayComeLaterInTheProgramButNotBeyondIt) {
+  Trace t = example();
+  t.instructions.cause_instruction = {kNoCause, 3, 0, 2};  // a load that waits for a store which another queue issued first
+  auto read = read_trace(write_trace(t));
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->instructions.cause_instruction, t.instructions.cause_instruction);
+  t.instructions.cause_instruction[1] = 4;
+  EXPECT_FALSE(read_trace(write_trace(t)));
+}
+
 TEST(Trace, ThePathComesFirst) {
   const std::string bytes = write_trace(example());
   EXPECT_EQ(bytes.substr(0, kTraceMagic.size()), kTraceMagic);
