@@ -28,7 +28,7 @@ def line_counts(build):
 
 def main():
     folders = collections.defaultdict(lambda: [0, 0])
-    for name, lines in line_counts(sys.argv[1]).items():
+    for name, lines in sorted(line_counts(sys.argv[1]).items()):
         ran = sum(count > 0 for count in lines.values())
         for key in (name.split("/")[1], "sterna"):
             folders[key][0] += ran

@@ -90,6 +90,20 @@ TEST_F(GpSimd, PartitionReduceAscends) {
   EXPECT_EQ(get(one)[0], 2.5f);
 }
 
+TEST_F(GpSimd, PartitionAverageDividesOnceInEveryPiece) {
+  const int64_t cols = kPiece + 3;
+  Values v(static_cast<size_t>(3 * cols));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i % 1000);
+  const View x = with({3, cols}, v), d = make({1, cols});
+  EXPECT_RUNS((TensorPartitionReduce{d, AluOp::kAverage, x}));
+  const Values got = get(d);
+  for (size_t c = 0; c < got.size(); ++c)
+    ASSERT_EQ(got[c], (v[c] + v[c + got.size()] + v[c + 2 * got.size()]) / 3.0f) << c;
+  const View i = with_bits({2, 1}, {3, 6}, kI32), half = make({1, 1}, kI32);  // integers too: 4.5 rounds to even
+  EXPECT_RUNS((TensorPartitionReduce{half, AluOp::kAverage, i}));
+  EXPECT_EQ(get_bits(half)[0], 4u);
+}
+
 TEST_F(GpSimd, PartitionReduceOfIntegersIsExact) {
   const View x = with_bits({3, 1}, {16777216, 1, 1}, kI32), d = make({1, 1}, kI32);
   EXPECT_RUNS((TensorPartitionReduce{d, AluOp::kAdd, x}));

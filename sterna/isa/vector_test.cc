@@ -18,6 +18,9 @@ class Vector : public IsaTest {};
 
 // --- tensor_tensor
 
+/// The value of an element of type `t` with these bits.
+float value_of(DType t, uint32_t bits) { return to_float_bits(t, bits); }
+
 TEST_F(Vector, TensorTensorComputesEachOperator) {
   const Values a = random(8 * 5), b = random(8 * 5);
   const View x = with({8, 5}, a), y = with({8, 5}, b), d = make({8, 5});
@@ -129,6 +132,26 @@ TEST_F(Vector, TensorScalarOnBits) {
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kRightShift, Scalar::of(4.0), false, AluOp::kBitwiseAnd, Scalar::of(9.0)}));
   EXPECT_EQ(get_bits(d), (Words{9, 1, 8}));
   EXPECT_REFUSED("OPS1", (TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), false, AluOp::kAdd, Scalar::of(1.0)}));
+}
+
+TEST_F(Vector, BitsAndIntegersOnEveryLayout) {
+  const Words a = {1, 0x80000000, 0xffffffff, 7, 40, 6, 0x12345678, 33, 9, 2, 5, 8}, b = {4, 1, 31, 32, 2, 0xffffffff, 8, 3, 0, 16, 1, 7};
+  for (DType t : {DType::kUInt8, DType::kInt8, DType::kUInt16, DType::kInt16, kU32, kI32}) {
+    const int bits = 8 * size_of(t);
+    // Every second column of a wider tensor, one column for all, and plain rows.
+    const View wide = with_bits({2, 6}, a, t), rows = with_bits({2, 3}, b, t), column = with_bits({2, 1}, {b[0], b[3]}, t), d = make({2, 3}, t);
+    View apart = wide;
+    apart.dims[1] = {2, 3};
+    for (AluOp op : {AluOp::kBitwiseXor, AluOp::kLeftShift, AluOp::kRightShift, AluOp::kArithRightShift}) {
+      EXPECT_RUNS((TensorTensor{d, apart, rows, op}));
+      for (size_t i = 0; i < 6; ++i) EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, a[2 * i], b[i], bits))) << name(t) << name(op) << i;
+      EXPECT_RUNS((TensorTensor{d, column, rows, op}));
+      for (size_t i = 0; i < 6; ++i) EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, b[i / 3 * 3], b[i], bits))) << name(t) << name(op) << i;
+      EXPECT_RUNS((TensorScalar{d, apart, op, Scalar::of(column), true, AluOp::kInvert}));
+      for (size_t i = 0; i < 6; ++i)
+        EXPECT_EQ(get(d)[i], value_of(t, alu_bits(AluOp::kInvert, alu_bits(op, b[i / 3 * 3], a[2 * i], bits), 0, bits))) << name(t) << name(op) << i;
+    }
+  }
 }
 
 TEST_F(Vector, TensorScalarRefusals) {
@@ -323,6 +346,16 @@ TEST_F(Vector, TensorReduceOverTheLastAxes) {
       for (int64_t g = 0; g < 4; ++g) EXPECT_EQ(get(last)[static_cast<size_t>(p * 4 + g)], -ordered(op, v.data() + p * 20 + g * 5, 5));
     }
   }
+}
+
+TEST_F(Vector, TensorReduceAverageDividesOnceByAllAxes) {
+  const View x = with({2, 2, 3}, ramp(12)), all = make({2, 1}), last = make({2, 2}), wide = with({1, 20000}, Values(20000, 3.0f)), one = make({1, 1});
+  EXPECT_RUNS((TensorReduce{all, AluOp::kAverage, x, {2, {1, 2}}}));
+  EXPECT_EQ(get(all), (Values{2.5, 8.5}));
+  EXPECT_RUNS((TensorReduce{last, AluOp::kAverage, x, {1, {2}}, true}));
+  EXPECT_EQ(get(last), (Values{-1, -4, -7, -10}));
+  EXPECT_RUNS((TensorReduce{one, AluOp::kAverage, wide, {1, {1}}}));  // a row of several pieces
+  EXPECT_EQ(get(one), (Values{3}));
 }
 
 TEST_F(Vector, TensorReduceOverAPermutedAxisAndLongRows) {

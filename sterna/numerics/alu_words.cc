@@ -38,13 +38,13 @@ struct WordType {
   bool is_signed;
 };
 
-#define STERNA_WORD_OP(Name, expression)                     \
-  struct Name {                                              \
-    explicit Name(const WordType&) {}                        \
-    HWY_INLINE Word operator()(Word a, Word b) const {       \
-      (void)b;                                               \
-      return expression;                                     \
-    }                                                        \
+#define STERNA_WORD_OP(Name, expression)               \
+  struct Name {                                        \
+    explicit Name(const WordType&) {}                  \
+    HWY_INLINE Word operator()(Word a, Word b) const { \
+      (void)b;                                         \
+      return expression;                               \
+    }                                                  \
   }
 STERNA_WORD_OP(IntBypass, a);
 STERNA_WORD_OP(IntAdd, hn::Add(a, b));
@@ -159,8 +159,7 @@ struct ArithRightShift : Shift {
 template <class Op, bool kOneA, bool kOneB>
 void word_loop(const Op& op, const uint32_t* a, const uint32_t* b, uint32_t* d, ptrdiff_t n) {
   const Word sa = word(*a), sb = word(*b);
-  const auto at = [&](ptrdiff_t i)
-                      HWY_ATTR { return op(kOneA ? sa : load(a + i), kOneB ? sb : load(b + i)); };
+  const auto at = [&](ptrdiff_t i) HWY_ATTR { return op(kOneA ? sa : load(a + i), kOneB ? sb : load(b + i)); };
   // The last vector overlaps the one before it. It is computed first because d may be a or b.
   const Word last = at(n - kWordLanes);
   for (ptrdiff_t i = 0; i + kWordLanes <= n; i += kWordLanes) store(at(i), d + i);
@@ -240,7 +239,8 @@ void by_definition(Words a, Words b, uint32_t* d, ptrdiff_t n, const F& f) {
 
 /// The twins take a vector or more, and a row on at least one side.
 bool suits_twin(Words a, Words b, ptrdiff_t n) {
-  return simd_target() != SimdTarget::kScalar && !(a.repeated && b.repeated) && n >= HWY_DYNAMIC_DISPATCH(FewestWords)();
+  return simd_target() != SimdTarget::kScalar && !(a.repeated && b.repeated) &&
+         n >= HWY_DYNAMIC_DISPATCH(FewestWords)();
 }
 
 bool in_bits(AluOp op) { return is_bitwise(op) || op == AluOp::kBypass; }

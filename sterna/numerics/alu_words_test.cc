@@ -19,7 +19,8 @@ using Row = std::vector<uint32_t>;
 
 /// Small counts, the ends of the ranges of every size, and any bits.
 Row random_row(size_t n, uint32_t seed) {
-  constexpr uint32_t kEnds[] = {0, 1, 7, 8, 15, 16, 31, 32, 33, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
+  constexpr uint32_t kEnds[] = {0,    1,    7,     8,      15,     16,     31,         32,         33,        0x7f,
+                                0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
   std::mt19937 random(seed);
   Row out(n);
   for (uint32_t& v : out) {
@@ -34,7 +35,8 @@ enum class Place { kApart, kOverLeft, kOverRight };
 
 /// One call by `block` and by `definition`, with a marker behind the row that must survive.
 template <class Block, class Definition>
-void check(AluOp op, Shape shape, Place place, size_t n, uint32_t seed, const Block& block, const Definition& definition) {
+void check(AluOp op, Shape shape, Place place, size_t n, uint32_t seed, const Block& block,
+           const Definition& definition) {
   const bool one_left = shape == Shape::kOneLeft || shape == Shape::kOneEach;
   const bool one_right = shape == Shape::kOneRight || shape == Shape::kOneEach;
   Row a = random_row(n + 1, seed), b = random_row(n + 1, seed + 1), d(n + 1, 0xdeadbeef);
@@ -42,7 +44,8 @@ void check(AluOp op, Shape shape, Place place, size_t n, uint32_t seed, const Bl
   Row want = target;
   for (size_t i = 0; i < n; ++i) want[i] = definition(a[one_left ? 0 : i], b[one_right ? 0 : i]);
   block(Words{a.data(), one_left}, Words{b.data(), one_right}, target.data(), static_cast<ptrdiff_t>(n));
-  ASSERT_EQ(target, want) << name(op) << " shape " << static_cast<int>(shape) << " place " << static_cast<int>(place) << " n " << n;
+  ASSERT_EQ(target, want) << name(op) << " shape " << static_cast<int>(shape) << " place " << static_cast<int>(place)
+                          << " n " << n;
 }
 
 template <class Block, class Definition>
@@ -60,8 +63,9 @@ TEST(AluWords, BitsEqualTheDefinition) {
       for (const int bits : {8, 16, 32}) {
         const auto op = static_cast<AluOp>(i);
         SCOPED_TRACE(bits);
-        check_all(op, [=](Words a, Words b, uint32_t* d, ptrdiff_t n) { alu_bits_block(op, a, b, d, n, bits); },
-                  [=](uint32_t a, uint32_t b) { return alu_bits(op, a, b, bits); });
+        check_all(
+            op, [=](Words a, Words b, uint32_t* d, ptrdiff_t n) { alu_bits_block(op, a, b, d, n, bits); },
+            [=](uint32_t a, uint32_t b) { return alu_bits(op, a, b, bits); });
       }
   });
 }
@@ -72,8 +76,9 @@ TEST(AluWords, IntegersEqualTheDefinition) {
       for (const bool is_signed : {false, true}) {
         const auto op = static_cast<AluOp>(i);
         SCOPED_TRACE(is_signed);
-        check_all(op, [=](Words a, Words b, uint32_t* d, ptrdiff_t n) { alu_int_block(op, a, b, d, n, is_signed); },
-                  [=](uint32_t a, uint32_t b) { return alu_int(op, a, b, is_signed); });
+        check_all(
+            op, [=](Words a, Words b, uint32_t* d, ptrdiff_t n) { alu_int_block(op, a, b, d, n, is_signed); },
+            [=](uint32_t a, uint32_t b) { return alu_int(op, a, b, is_signed); });
       }
   });
 }
@@ -94,7 +99,8 @@ void check_widths(uint32_t seed) {
     std::vector<T> elements(n + 1, T{85});
     narrow_words(in.data(), reinterpret_cast<std::byte*>(elements.data()), sizeof(T), static_cast<ptrdiff_t>(n));
     Row out(n + 1, 0xdeadbeef);
-    widen_words(reinterpret_cast<const std::byte*>(elements.data()), sizeof(T), std::is_signed_v<T>, out.data(), static_cast<ptrdiff_t>(n));
+    widen_words(reinterpret_cast<const std::byte*>(elements.data()), sizeof(T), std::is_signed_v<T>, out.data(),
+                static_cast<ptrdiff_t>(n));
     for (size_t i = 0; i < n; ++i) {
       ASSERT_EQ(elements[i], static_cast<T>(in[i])) << i << " of " << n;
       ASSERT_EQ(out[i], static_cast<uint32_t>(static_cast<int64_t>(static_cast<T>(in[i])))) << i << " of " << n;

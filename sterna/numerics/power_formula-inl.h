@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// x to the power y, written once over an operation set. No include guard: include it after functions_formulas-inl.h, whose
-// remarks hold here too. It stands in for the C library's pow, whose last bit differs between machines.
+// x to the power y, written once over an operation set. No include guard: include it after functions_formulas-inl.h,
+// whose remarks hold here too. It stands in for the C library's pow, whose last bit differs between machines.
 //
-// The exponential and the logarithm err by less than 1e-15, and |y log x| is below 105 wherever the result is finite and
-// not 0. So the fp64 result errs by less than 2^-42, and the fp32 result is the correctly rounded one except where the exact
-// value lies that near to a tie.
+// The exponential and the logarithm err by less than 1e-15, and |y log x| is below 105 wherever the result is finite
+// and not 0. So the fp64 result errs by less than 2^-42, and the fp32 result is the correctly rounded one except where
+// the exact value lies that near to a tie.
 
 struct Power {
-  /// Cases as in C: pow(x, 0) and pow(1, y) are 1, even of NaN; a negative x needs a whole y, and its result is negative
-  /// where y is odd. Infinities count as even.
+  /// Cases as in C: pow(x, 0) and pow(1, y) are 1, even of NaN; a negative x needs a whole y, and its result is
+  /// negative where y is odd. Infinities count as even.
   template <class O>
   static typename O::D apply(typename O::D x, typename O::D y) {
     using D = typename O::D;

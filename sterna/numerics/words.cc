@@ -28,7 +28,8 @@ ptrdiff_t widen_vectors(const std::byte* from, uint32_t* out, ptrdiff_t n) {
 }
 
 ptrdiff_t WidenTwin(const std::byte* from, int bytes, bool is_signed, uint32_t* out, ptrdiff_t n) {
-  if (bytes == 2) return is_signed ? widen_vectors<int16_t, int32_t>(from, out, n) : widen_vectors<uint16_t, uint32_t>(from, out, n);
+  if (bytes == 2)
+    return is_signed ? widen_vectors<int16_t, int32_t>(from, out, n) : widen_vectors<uint16_t, uint32_t>(from, out, n);
   return is_signed ? widen_vectors<int8_t, int32_t>(from, out, n) : widen_vectors<uint8_t, uint32_t>(from, out, n);
 }
 
@@ -89,9 +90,11 @@ void widen_words(const std::byte* from, int bytes, bool is_signed, uint32_t* out
     std::memcpy(out, from, static_cast<size_t>(n) * 4);
     return;
   }
-  const ptrdiff_t done = simd_target() == SimdTarget::kScalar ? 0 : HWY_DYNAMIC_DISPATCH(WidenTwin)(from, bytes, is_signed, out, n);
+  const ptrdiff_t done =
+      simd_target() == SimdTarget::kScalar ? 0 : HWY_DYNAMIC_DISPATCH(WidenTwin)(from, bytes, is_signed, out, n);
   from += done * bytes;
-  if (bytes == 2) return is_signed ? widen<int16_t>(from, out + done, n - done) : widen<uint16_t>(from, out + done, n - done);
+  if (bytes == 2)
+    return is_signed ? widen<int16_t>(from, out + done, n - done) : widen<uint16_t>(from, out + done, n - done);
   return is_signed ? widen<int8_t>(from, out + done, n - done) : widen<uint8_t>(from, out + done, n - done);
 }
 
