@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small instructions on slices of two tiles: where each takes so little work that recording, dispatch and timing are what counts."""
 
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 OPERATIONS = 4  # instructions of a round
 

@@ -10,10 +10,11 @@ weighted sum of values, and rescales the last two when the maximum grows.
 import argparse
 import math
 
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 ROWS = 128  # queries at a time, and keys of one transpose or matmul of probabilities
 BANK = 512  # float32 results of one PSUM bank

@@ -9,10 +9,11 @@ The tensor engine contracts over partitions, so the left matrix comes transposed
 import argparse
 
 import ml_dtypes
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 K_TILE = 128  # contraction: rows of the array
 M_TILE = 128  # columns of the array

@@ -6,10 +6,11 @@ sterna run examples/rmsnorm.py --rows 512 --cols 4096
 
 import argparse
 
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 
 @nki.jit

@@ -6,10 +6,11 @@ sterna run examples/softmax.py --rows 4096 --cols 2048
 
 import argparse
 
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 
 @nki.jit

@@ -4,10 +4,11 @@
 sterna run examples/vector_add.py
 """
 
+import numpy as np
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
 
 
 @nki.jit

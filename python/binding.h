@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python extension `sterna._core`. Objects on the hot path (tensors, instructions, registers) are raw CPython types with their own
-// slots, since a kernel makes hundreds of thousands of calls; the rest goes through nanobind.
+// The Python extension `sterna._core`. Objects on the hot path (tensors, instructions, registers) are raw CPython types
+// with their own slots, since a kernel makes hundreds of thousands of calls; the rest goes through nanobind.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+// After Python.h
+#include <frameobject.h>
 
 #include <atomic>
 #include <memory>
@@ -21,28 +23,24 @@ namespace sterna::python {
 struct Recording;
 
 struct RecordingObject {
-  PyObject_HEAD
-  Recording* self;
+  PyObject_HEAD Recording* self;
 };
 
 /// A tensor or a view of one, as Python sees it.
 struct TensorObject {
-  PyObject_HEAD
-  RecordingObject* recording;
+  PyObject_HEAD RecordingObject* recording;
   View view;
 };
 
 struct RegisterObject {
-  PyObject_HEAD
-  RecordingObject* recording;
+  PyObject_HEAD RecordingObject* recording;
   uint32_t id;
   bool frozen;
 };
 
 /// What an instruction call returns: the record's place, for depends_on.
 struct HandleObject {
-  PyObject_HEAD
-  RecordingObject* recording;
+  PyObject_HEAD RecordingObject* recording;
   uint32_t index;
 };
 
@@ -55,15 +53,17 @@ PyObject* new_tensor(RecordingObject* recording, const View& view);
 
 /// State of the module: registrations made by the Python layers at import. One instance, made with the module.
 struct ModuleState {
-  struct Op { int alu = -1, function = -1; };
-  std::unordered_map<PyObject*, Op> ops;             // nl.add, np.add, ... -> operator
-  std::unordered_map<PyObject*, int> dtypes;         // dtype objects -> DType
-  PyObject* dtype_objects[kDTypeCount] = {};         // DType -> what tensor.dtype gives
-  PyObject* buffer_objects[3] = {};                  // Memory -> what tensor.buffer gives
-  PyObject* make_fault = nullptr;                    // (kind, rule, message, file, line, function) -> exception
-  PyObject* hooks = nullptr;                         // dict of Python functions: "assign", "warn", "show"
-  PyObject* entry_code = nullptr;                    // code object of the front end's runner: sites end there
-  PyObject* ds_type = nullptr;                       // nl.ds objects: (start, size)
+  struct Op {
+    int alu = -1, function = -1;
+  };
+  std::unordered_map<PyObject*, Op> ops;      // nl.add, np.add, ... -> operator
+  std::unordered_map<PyObject*, int> dtypes;  // dtype objects -> DType
+  PyObject* dtype_objects[kDTypeCount] = {};  // DType -> what tensor.dtype gives
+  PyObject* buffer_objects[3] = {};           // Memory -> what tensor.buffer gives
+  PyObject* make_fault = nullptr;             // (kind, rule, message, file, line, function) -> exception
+  PyObject* hooks = nullptr;                  // dict of Python functions: "assign", "warn", "show"
+  PyObject* entry_code = nullptr;             // code object of the front end's runner: sites end there
+  PyObject* ds_type = nullptr;                // nl.ds objects: (start, size)
 };
 ModuleState& state();
 
@@ -72,8 +72,8 @@ bool to_dtype(PyObject* object, DType* out);
 bool to_alu_op(PyObject* object, AluOp* out);
 bool to_function(PyObject* object, Function* out);
 
-/// Raises the Python exception of a fault. With a place, the traceback ends in a frame there; with `program` too, the frames of
-/// the calls that led there stand before it.
+/// Raises the Python exception of a fault. With a place, the traceback ends in a frame there; with `program` too, the
+/// frames of the calls that led there stand before it.
 void raise_fault(const Fault& fault, const Program* program = nullptr);
 /// Raises a fault of the line that is being recorded now.
 void raise_here(Recording& recording, Fault fault);
@@ -87,7 +87,11 @@ class SiteFinder {
   void forget();
 
  private:
-  struct CodeInfo { uint32_t file = 0, function = 0; bool internal = false; PyObject* code = nullptr; };
+  struct CodeInfo {
+    uint32_t file = 0, function = 0;
+    bool internal = false;
+    PyObject* code = nullptr;
+  };
   const CodeInfo& info(Program& program, PyCodeObject* code);
   uint32_t site_of(Program& program, PyFrameObject* frame, int depth);
   struct Key {
@@ -98,13 +102,14 @@ class SiteFinder {
   };
   struct KeyHash {
     size_t operator()(const Key& k) const {
-      return (reinterpret_cast<size_t>(k.code) >> 4) * 0x9e3779b97f4a7c15u ^ (size_t{k.parent} << 20) ^ static_cast<size_t>(k.lasti);
+      return (reinterpret_cast<size_t>(k.code) >> 4) * 0x9e3779b97f4a7c15u ^ (size_t{k.parent} << 20) ^
+             static_cast<size_t>(k.lasti);
     }
   };
 
   std::unordered_map<PyCodeObject*, CodeInfo> codes_;
   std::unordered_map<Key, uint32_t, KeyHash> sites_;
-  PyFrameObject* last_frame_ = nullptr;           // strong
+  PyFrameObject* last_frame_ = nullptr;  // strong
   uint32_t last_parent_ = 0;
   const CodeInfo* last_info_ = nullptr;
 };
@@ -120,14 +125,14 @@ struct Recording {
   Executor::Options options;
   ThreadPool* pool;
   SiteFinder sites;
-  std::vector<PyObject*> keep;         // arguments, kept alive
+  std::vector<PyObject*> keep;  // arguments, kept alive
   std::vector<std::pair<uint32_t, std::pair<void*, bool>>> bound;
-  std::vector<uint32_t> iterations;    // by site
+  std::vector<uint32_t> iterations;  // by site
   bool eager = false, host_read = false, done = false;
   size_t warnings_shown = 0, machine_warnings_shown = 0, bound_done = 0;
-  Path kept_path;                      // of the run, once the values are given up
-  std::atomic<size_t> progress{0};     // records executed, for another thread to look at
-  std::set<std::string> shown;         // rule and line of each remark shown: one a line
+  Path kept_path;                   // of the run, once the values are given up
+  std::atomic<size_t> progress{0};  // records executed, for another thread to look at
+  std::set<std::string> shown;      // rule and line of each remark shown: one a line
 
   Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p, std::shared_ptr<BufferPool> buffers)
       : chip(std::move(c)), builder(*chip, strict, buffers), pool(p) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Module functions: registrations by the Python layers, faults, number formats, the hardware folder.
+
 #include "binding.h"
-
-#include <frameobject.h>
-
 #include "sterna/base/text.h"
 #include "sterna/hardware/catalog.h"
 #include "sterna/numerics/convert.h"
@@ -51,8 +49,8 @@ void raise_fault(const Fault& fault, const Program* program) {
   const std::string kind(name(fault.kind));
   PyObject* exception = nullptr;
   if (s.make_fault != nullptr)
-    exception = PyObject_CallFunction(s.make_fault, "ssssis", kind.c_str(), fault.rule.c_str(), fault.message.c_str(), fault.where.file.c_str(),
-                                      fault.where.line, fault.where.function.c_str());
+    exception = PyObject_CallFunction(s.make_fault, "ssssis", kind.c_str(), fault.rule.c_str(), fault.message.c_str(),
+                                      fault.where.file.c_str(), fault.where.line, fault.where.function.c_str());
   if (exception == nullptr) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, fault.text().c_str());
     return;
@@ -63,7 +61,8 @@ void raise_fault(const Fault& fault, const Program* program) {
   if (fault.where.file.empty() || stands_at(fault.where)) return;
   add_frame(fault.where);
   if (program == nullptr) return;
-  for (uint32_t caller = program->sites[fault.site].parent; caller != 0; caller = program->sites[caller].parent) add_frame(program->place(caller));
+  for (uint32_t caller = program->sites[fault.site].parent; caller != 0; caller = program->sites[caller].parent)
+    add_frame(program->place(caller));
 }
 
 void raise_here(Recording& recording, Fault fault) {
@@ -105,9 +104,13 @@ bool to_dtype(PyObject* object, DType* out) {
 
 namespace {
 
-/// Operators are registered once and live as long as the process, so a small table of the last ones can answer by address.
+/// Operators are registered once and live as long as the process, so a small table of the last ones can answer by
+/// address.
 const ModuleState::Op* find_op(PyObject* object) {
-  struct Recent { PyObject* object; const ModuleState::Op* op; };
+  struct Recent {
+    PyObject* object;
+    const ModuleState::Op* op;
+  };
   static Recent recent[64];
   Recent& slot = recent[(reinterpret_cast<uintptr_t>(object) >> 4) % 64];
   if (slot.object == object) return slot.op;
@@ -225,7 +228,8 @@ PyObject* decode(PyObject*, PyObject* args) {
   } else {
     const Py_ssize_t n = bits.len / size_of(*dtype);
     out = PyBytes_FromStringAndSize(nullptr, n * 4);
-    if (out != nullptr) decode_row(*dtype, bits.buf, size_of(*dtype), reinterpret_cast<float*>(PyBytes_AS_STRING(out)), n);
+    if (out != nullptr)
+      decode_row(*dtype, bits.buf, size_of(*dtype), reinterpret_cast<float*>(PyBytes_AS_STRING(out)), n);
   }
   PyBuffer_Release(&bits);
   return out;
@@ -242,7 +246,8 @@ PyObject* encode(PyObject*, PyObject* args) {
   } else {
     const Py_ssize_t n = floats.len / 4;
     out = PyBytes_FromStringAndSize(nullptr, n * size_of(*dtype));
-    if (out != nullptr) encode_row(*dtype, static_cast<const float*>(floats.buf), PyBytes_AS_STRING(out), size_of(*dtype), n);
+    if (out != nullptr)
+      encode_row(*dtype, static_cast<const float*>(floats.buf), PyBytes_AS_STRING(out), size_of(*dtype), n);
   }
   PyBuffer_Release(&floats);
   return out;
@@ -295,13 +300,16 @@ PyObject* chip_info(PyObject*, PyObject* args) {
     raise_fault(chip.error());
     return nullptr;
   }
-  return Py_BuildValue("{s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "name", chip->name.c_str(), "title", chip->title.c_str(), "generation",
-                       static_cast<long long>(int64_t{chip->generation}), "partitions", static_cast<long long>(int64_t{chip->sbuf.partitions}),
-                       "sbuf_partition_bytes", static_cast<long long>(chip->sbuf_usable_bytes()), "psum_banks",
-                       static_cast<long long>(int64_t{chip->psum.banks}), "psum_bank_bytes", static_cast<long long>(int64_t{chip->psum.bank_bytes}),
-                       "stationary_free", static_cast<long long>(int64_t{chip->limits.stationary_free}), "moving_free",
+  return Py_BuildValue("{s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "name", chip->name.c_str(), "title",
+                       chip->title.c_str(), "generation", static_cast<long long>(int64_t{chip->generation}),
+                       "partitions", static_cast<long long>(int64_t{chip->sbuf.partitions}), "sbuf_partition_bytes",
+                       static_cast<long long>(chip->sbuf_usable_bytes()), "psum_banks",
+                       static_cast<long long>(int64_t{chip->psum.banks}), "psum_bank_bytes",
+                       static_cast<long long>(int64_t{chip->psum.bank_bytes}), "stationary_free",
+                       static_cast<long long>(int64_t{chip->limits.stationary_free}), "moving_free",
                        static_cast<long long>(int64_t{chip->limits.moving_free}), "bn_stats_free",
-                       static_cast<long long>(int64_t{chip->limits.bn_stats_free}), "cores", static_cast<long long>(int64_t{chip->cores}));
+                       static_cast<long long>(int64_t{chip->limits.bn_stats_free}), "cores",
+                       static_cast<long long>(int64_t{chip->cores}));
 }
 
 PyObject* instructions(PyObject*, PyObject*) {
@@ -316,7 +324,8 @@ PyObject* instructions(PyObject*, PyObject*) {
       Py_DECREF(item);
     }
     const std::string mnemonic(row.info.mnemonic), summary(row.info.summary), source(row.info.source);
-    PyObject* entry = Py_BuildValue("{s:s,s:s,s:N}", "summary", summary.c_str(), "source", source.c_str(), "fields", fields);
+    PyObject* entry =
+        Py_BuildValue("{s:s,s:s,s:N}", "summary", summary.c_str(), "source", source.c_str(), "fields", fields);
     PyDict_SetItemString(out, mnemonic.c_str(), entry);
     Py_DECREF(entry);
   }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python instruction: a callable made from a table row and the front end's signature. A call fills the row's struct in place in the
-// stream, argument by argument, through the field list; the builder does the rest.
-#include "binding.h"
-
+// The Python instruction: a callable made from a table row and the front end's signature. A call fills the row's struct
+// in place in the stream, argument by argument, through the field list; the builder does the rest.
 #include <structmember.h>
 
 #include <cstring>
 
+#include "binding.h"
 #include "sterna/base/text.h"
 #include "sterna/program/text_names.h"
 
@@ -16,15 +15,14 @@ namespace {
 constexpr int kMaxParameters = 24;
 
 struct InstructionObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const TableRow* row;
   int parameters;
-  int label_parameter;                     // name=; -1 when there is none
-  PyObject* names[kMaxParameters];         // interned
-  PyObject* defaults[kMaxParameters];      // null: required
-  const FieldSpec* fields[kMaxParameters]; // null: not a field (name=)
-  PyObject* function;                      // the front end's declaration: signature, doc
+  int label_parameter;                      // name=; -1 when there is none
+  PyObject* names[kMaxParameters];          // interned
+  PyObject* defaults[kMaxParameters];       // null: required
+  const FieldSpec* fields[kMaxParameters];  // null: not a field (name=)
+  PyObject* function;                       // the front end's declaration: signature, doc
 };
 
 PyTypeObject* instruction_type = nullptr;
@@ -133,7 +131,8 @@ bool fill_list(const FieldSpec& field, PyObject* value, long long* out, int most
   for (Py_ssize_t i = 0; good && i < n; ++i) good = fill_int(field, PySequence_Fast_GET_ITEM(fast, i), out + i);
   *count = static_cast<int>(n);
   Py_DECREF(fast);
-  if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' has ", n, " items, at most ", most, " fit").c_str());
+  if (!good && !PyErr_Occurred())
+    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' has ", n, " items, at most ", most, " fit").c_str());
   return good;
 }
 
@@ -164,7 +163,8 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
       if (!fill_int(field, value, &number)) return false;
       // Registers and offsets are 32 bits: the upper half of the unsigned range is the same bits.
       if (number < INT32_MIN || number > int64_t{UINT32_MAX}) {
-        PyErr_SetString(PyExc_OverflowError, cat("'", field.name, "' is ", number, ", which does not fit 32 bits").c_str());
+        PyErr_SetString(PyExc_OverflowError,
+                        cat("'", field.name, "' is ", number, ", which does not fit 32 bits").c_str());
         return false;
       }
       *static_cast<int32_t*>(at) = static_cast<int32_t>(number);
@@ -203,7 +203,8 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
       Py_ssize_t length;
       const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &length) : nullptr;
       if (text == nullptr) return wrong_type(field, "a text", value);
-      *static_cast<NameRef*>(at) = {recording->self->builder.program().names.intern({text, static_cast<size_t>(length)})};
+      *static_cast<NameRef*>(at) = {
+          recording->self->builder.program().names.intern({text, static_cast<size_t>(length)})};
       return true;
     }
     case FieldType::kTensor:
@@ -217,9 +218,11 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
 const char* mnemonic(InstructionObject* self) { return self->row->info.mnemonic.data(); }
 
 /// Places arguments by position and name; borrowed references.
-bool gather(InstructionObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames, PyObject** slots) {
+bool gather(InstructionObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
+            PyObject** slots) {
   if (positional > self->parameters) {
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments, %zd given", mnemonic(self), self->parameters, positional);
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments, %zd given", mnemonic(self), self->parameters,
+                 positional);
     return false;
   }
   std::memcpy(slots, args, static_cast<size_t>(positional) * sizeof(PyObject*));
@@ -307,24 +310,32 @@ PyObject* get_name(PyObject* object, void*) {
   const std::string_view name = reinterpret_cast<InstructionObject*>(object)->row->info.mnemonic;
   return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
 }
-PyObject* get_wrapped(PyObject* object, void*) { return Py_NewRef(reinterpret_cast<InstructionObject*>(object)->function); }
+PyObject* get_wrapped(PyObject* object, void*) {
+  return Py_NewRef(reinterpret_cast<InstructionObject*>(object)->function);
+}
 
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(InstructionObject, vectorcall), READONLY, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(InstructionObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {{"__doc__", get_doc, nullptr, nullptr, nullptr},
                         {"__name__", get_name, nullptr, nullptr, nullptr},
                         {"__wrapped__", get_wrapped, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                       {Py_tp_members, members}, {Py_tp_getset, getset}, {0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, getset},
+                       {0, nullptr}};
 PyType_Spec spec = {"sterna._core.Instruction", sizeof(InstructionObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-/// instruction(mnemonic, names, defaults, function): names is a tuple of parameter names, defaults the values of the last ones.
+/// instruction(mnemonic, names, defaults, function): names is a tuple of parameter names, defaults the values of the
+/// last ones.
 PyObject* make_instruction(PyObject*, PyObject* args) {
   const char* wanted;
   PyObject *names, *defaults, *function;
-  if (!PyArg_ParseTuple(args, "sO!O!O", &wanted, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &function)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO!O!O", &wanted, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &function))
+    return nullptr;
   const TableRow* row = find_instruction(wanted);
   if (row == nullptr) return PyErr_Format(PyExc_KeyError, "no instruction '%s' in the table", wanted);
   const Py_ssize_t n = PyTuple_GET_SIZE(names), given = PyTuple_GET_SIZE(defaults);
@@ -359,7 +370,8 @@ PyObject* make_instruction(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-PyMethodDef functions[] = {{"instruction", make_instruction, METH_VARARGS, "instruction(mnemonic, names, defaults, function): a callable that records."},
+PyMethodDef functions[] = {{"instruction", make_instruction, METH_VARARGS,
+                            "instruction(mnemonic, names, defaults, function): a callable that records."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kernel call: recording, lazy flush, results.
-#include "binding.h"
-
 #include <chrono>
 #include <cstring>
 
+#include "binding.h"
 #include "sterna/base/text.h"
 #include "sterna/hardware/catalog.h"
 #include "sterna/isa/control.h"
@@ -81,7 +80,8 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", nullptr};
   const char *target, *name = "", *uninit = "error", *nki_version = "0.6";
   int strict = 0, eager = 0, threads = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspis", const_cast<char**>(names), &target, &name, &strict, &uninit, &eager, &threads, &nki_version))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspis", const_cast<char**>(names), &target, &name, &strict,
+                                   &uninit, &eager, &threads, &nki_version))
     return nullptr;
   Fault fault;
   auto chip = chip_named(target, &fault);
@@ -99,7 +99,9 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   r.eager = eager != 0;
   r.options.strict = strict != 0;
   const std::string policy = uninit;
-  r.options.uninit = policy == "warn" ? UninitPolicy::kWarn : policy == "fill" ? UninitPolicy::kFill : UninitPolicy::kError;
+  r.options.uninit = policy == "warn"   ? UninitPolicy::kWarn
+                     : policy == "fill" ? UninitPolicy::kFill
+                                        : UninitPolicy::kError;
   r.options.print = print_text;
   r.options.interrupted = [&r] { return interrupted(r); };
   return reinterpret_cast<PyObject*>(made);
@@ -237,10 +239,12 @@ Status add_result(Recording& r, const View& view) {
   };
   const std::string name = r.builder.program().tensor_name(view.tensor);
   if (info.on_chip())
-    return fault("OUT3", cat("The result '", name, "' is in ", sterna::name(info.memory), ". A kernel returns tensors in nl.shared_hbm: store it there."));
-  if (view.kind != ViewKind::kStrided || view.elements() != info.elements() || view.dtype != info.dtype || !free_contiguous(view) ||
-      (view.ndim > 0 && view.dims[0].count > 1 && view.dims[0].stride != view.cols()))
-    return fault("OUT4", cat("The result is a part of '", name, "', or its elements in another order. A kernel returns whole tensors."));
+    return fault("OUT3", cat("The result '", name, "' is in ", sterna::name(info.memory),
+                             ". A kernel returns tensors in nl.shared_hbm: store it there."));
+  if (view.kind != ViewKind::kStrided || view.elements() != info.elements() || view.dtype != info.dtype ||
+      !free_contiguous(view) || (view.ndim > 0 && view.dims[0].count > 1 && view.dims[0].stride != view.cols()))
+    return fault("OUT4", cat("The result is a part of '", name,
+                             "', or its elements in another order. A kernel returns whole tensors."));
   if (info.role == TensorRole::kLocal && !info.shared) {
     std::string message = cat("The result '", name, "' is in private HBM; results belong in nl.shared_hbm.");
     if (r.options.strict) return fault("OUT5", std::move(message));
@@ -252,8 +256,8 @@ Status add_result(Recording& r, const View& view) {
   return {};
 }
 
-/// finish(tensors, execute=True): the results in order; executes everything, unless only the recording is wanted. After this only
-/// reading is possible.
+/// finish(tensors, execute=True): the results in order; executes everything, unless only the recording is wanted. After
+/// this only reading is possible.
 PyObject* finish(PyObject* self, PyObject* args) {
   Recording& r = *rec_of(self)->self;
   PyObject* results;
@@ -277,7 +281,8 @@ PyObject* finish(PyObject* self, PyObject* args) {
   Py_DECREF(fast);
   r.sites.forget();
   if (r.builder.open_regions() > 0) {
-    raise_fault(Fault(FaultKind::kBadInput, "REGION2", "A recorded loop was left before its end: no break or return inside nl.dynamic_range."));
+    raise_fault(Fault(FaultKind::kBadInput, "REGION2",
+                      "A recorded loop was left before its end: no break or return inside nl.dynamic_range."));
     return nullptr;
   }
   if (execute != 0 && !r.flush(true)) return nullptr;
@@ -287,8 +292,7 @@ PyObject* finish(PyObject* self, PyObject* args) {
 
 // Bytes of a result, handed to Python without a copy.
 struct BytesObject {
-  PyObject_HEAD
-  Buffer buffer;
+  PyObject_HEAD Buffer buffer;
   Py_ssize_t size;
 };
 PyTypeObject* bytes_type = nullptr;
@@ -302,13 +306,18 @@ void bytes_dealloc(PyObject* object) {
   type->tp_free(object);
   Py_DECREF(type);
 }
-PyType_Slot bytes_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(bytes_dealloc)}, {Py_bf_getbuffer, reinterpret_cast<void*>(bytes_buffer)}, {0, nullptr}};
-PyType_Spec bytes_spec = {"sterna._core.ResultBytes", sizeof(BytesObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bytes_slots};
+PyType_Slot bytes_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(bytes_dealloc)},
+                             {Py_bf_getbuffer, reinterpret_cast<void*>(bytes_buffer)},
+                             {0, nullptr}};
+PyType_Spec bytes_spec = {"sterna._core.ResultBytes", sizeof(BytesObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bytes_slots};
 
-/// result(tensor): the bytes of a local HBM tensor (taken, not copied). Faults when it was never written, or in part (by the policy).
+/// result(tensor): the bytes of a local HBM tensor (taken, not copied). Faults when it was never written, or in part
+/// (by the policy).
 PyObject* take_result(PyObject* self, PyObject* tensor) {
   Recording& r = *rec_of(self)->self;
-  if (Py_TYPE(tensor) != tensor_type) return PyErr_Format(PyExc_TypeError, "a kernel returns tensors, not %s", Py_TYPE(tensor)->tp_name);
+  if (Py_TYPE(tensor) != tensor_type)
+    return PyErr_Format(PyExc_TypeError, "a kernel returns tensors, not %s", Py_TYPE(tensor)->tp_name);
   const View& view = reinterpret_cast<TensorObject*>(tensor)->view;
   const TensorInfo& info = r.builder.tensor(view.tensor);
   const View all = whole_view(view.tensor, info);
@@ -320,8 +329,9 @@ PyObject* take_result(PyObject* self, PyObject* tensor) {
     return nullptr;
   };
   if (!machine.has_storage(view.tensor) || (!machine.storage(view.tensor).written && info.elements() > 0))
-    return raise(Fault(FaultKind::kRuleBroken, "OUT1",
-                       cat("The result ", machine.describe(all), " was never written. Store something into it before returning it.")));
+    return raise(Fault(
+        FaultKind::kRuleBroken, "OUT1",
+        cat("The result ", machine.describe(all), " was never written. Store something into it before returning it.")));
   if (!machine.is_defined(all)) {
     machine.set_site(info.site);
     auto opened = machine.read(all, "result");
@@ -338,7 +348,8 @@ PyObject* take_result(PyObject* self, PyObject* tensor) {
   return reinterpret_cast<PyObject*>(out);
 }
 
-/// Runs the recorded program once more on the same arguments; local results are computed anew. For measurements of values alone.
+/// Runs the recorded program once more on the same arguments; local results are computed anew. For measurements of
+/// values alone.
 PyObject* replay(PyObject* self, PyObject*) {
   Recording& r = *rec_of(self)->self;
   Executor again(r.builder.program(), *r.chip, r.pool, r.options);
@@ -346,10 +357,8 @@ PyObject* replay(PyObject* self, PyObject*) {
   Executor::State end = Executor::State::kDone;
   for (auto& [id, memory] : r.bound)
     if (Status bound = again.machine().bind(id, memory.first, memory.second); !bound) return nullptr;
-  Py_BEGIN_ALLOW_THREADS
-  end = again.run(SIZE_MAX, true, &fault);
-  Py_END_ALLOW_THREADS
-  if (end == Executor::State::kFault) {
+  Py_BEGIN_ALLOW_THREADS end = again.run(SIZE_MAX, true, &fault);
+  Py_END_ALLOW_THREADS if (end == Executor::State::kFault) {
     raise_fault(fault);
     return nullptr;
   }
@@ -358,12 +367,13 @@ PyObject* replay(PyObject* self, PyObject*) {
 
 PyObject* add_edge(PyObject* self, PyObject* args) {
   unsigned int producer, consumer;
-  if (!PyArg_ParseTuple(args, "II", &producer, &consumer) || !rec_of(self)->self->add_edge(producer, consumer)) return nullptr;
+  if (!PyArg_ParseTuple(args, "II", &producer, &consumer) || !rec_of(self)->self->add_edge(producer, consumer))
+    return nullptr;
   Py_RETURN_NONE;
 }
 
-/// edge_by_name(producer, consumer): by the name= of instructions. Names that a loop repeats are paired in order where both have the
-/// same number of instructions; else every consumer waits for the last producer before it.
+/// edge_by_name(producer, consumer): by the name= of instructions. Names that a loop repeats are paired in order where
+/// both have the same number of instructions; else every consumer waits for the last producer before it.
 PyObject* edge_by_name(PyObject* self, PyObject* args) {
   const char *producer, *consumer;
   if (!PyArg_ParseTuple(args, "ss", &producer, &consumer)) return nullptr;
@@ -374,7 +384,9 @@ PyObject* edge_by_name(PyObject* self, PyObject* args) {
     for (uint32_t i = 0; i < stream.size(); ++i)
       if (id != 0 && stream[i].label == id) out->push_back(i);
     if (!out->empty()) return true;
-    raise_fault(Fault(FaultKind::kBadInput, "SCHED1", cat("with_schedule: no instruction of '", r.builder.program().name, "' has name='", label, "'.")));
+    raise_fault(
+        Fault(FaultKind::kBadInput, "SCHED1",
+              cat("with_schedule: no instruction of '", r.builder.program().name, "' has name='", label, "'.")));
     return false;
   };
   std::vector<uint32_t> from, to;
@@ -410,7 +422,8 @@ PyObject* fail(PyObject* self, PyObject* args) {
   return nullptr;
 }
 
-/// compat(rule, message): something that only the official simulator accepts: one remark a line, a fault in strict mode.
+/// compat(rule, message): something that only the official simulator accepts: one remark a line, a fault in strict
+/// mode.
 PyObject* compat(PyObject* self, PyObject* args) {
   const char *rule, *message;
   if (!PyArg_ParseTuple(args, "ss", &rule, &message)) return nullptr;
@@ -433,15 +446,21 @@ PyObject* written(PyObject* self, PyObject* tensor) {
 }
 
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->builder.size()); }
-PyObject* get_executed(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->progress.load(std::memory_order_relaxed)); }
+PyObject* get_executed(PyObject* o, void*) {
+  return PyLong_FromSize_t(rec_of(o)->self->progress.load(std::memory_order_relaxed));
+}
 PyObject* get_path_length(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->path().values().size()); }
-PyObject* get_nki_version(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->builder.program().nki_version.c_str()); }
+PyObject* get_nki_version(PyObject* o, void*) {
+  return PyUnicode_FromString(rec_of(o)->self->builder.program().nki_version.c_str());
+}
 PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->builder.program().name.c_str()); }
 PyObject* get_host_read(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->host_read); }
 PyObject* get_done(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->done); }
 PyObject* get_eager(PyObject* o, void*) { return PyBool_FromLong(rec_of(o)->self->eager); }
 PyObject* get_target(PyObject* o, void*) { return PyUnicode_FromString(rec_of(o)->self->chip->name.c_str()); }
-PyObject* get_bytes(PyObject* o, void*) { return PyLong_FromSize_t(rec_of(o)->self->builder.program().cores[0].bytes()); }
+PyObject* get_bytes(PyObject* o, void*) {
+  return PyLong_FromSize_t(rec_of(o)->self->builder.program().cores[0].bytes());
+}
 
 PyObject* warnings_list(PyObject* self, PyObject*) {
   Recording& r = *rec_of(self)->self;
@@ -473,18 +492,22 @@ PyMethodDef methods[] = {
     METHOD("written", written, METH_O, "written(tensor): something was stored into it."),
     METHOD("replay", replay, METH_NOARGS, "Runs the recorded program again; gives the number of instructions."),
     METHOD("edge", add_edge, METH_VARARGS, "edge(producer, consumer): the second waits for the first."),
-    METHOD("edge_by_name", edge_by_name, METH_VARARGS, "edge_by_name(producer, consumer): the same by the name= of instructions."),
+    METHOD("edge_by_name", edge_by_name, METH_VARARGS,
+           "edge_by_name(producer, consumer): the same by the name= of instructions."),
     METHOD("edges", edges, METH_NOARGS, "(producer, consumer) of each edge."),
     METHOD("fail", fail, METH_VARARGS, "fail(kind, rule, message): raises a fault of the line that is being recorded."),
     METHOD("compat", compat, METH_VARARGS, "compat(rule, message): a remark, in strict mode a fault."),
     METHOD("warnings", warnings_list, METH_NOARGS, "(rule, message, file, line) of each remark."),
     METHOD("timing", recording_timing, METH_VARARGS | METH_KEYWORDS, "The predicted run: a Timing object."),
-    METHOD("release", recording_release, METH_NOARGS, "Gives up values and arguments; what timing() and text() need stays."),
+    METHOD("release", recording_release, METH_NOARGS,
+           "Gives up values and arguments; what timing() and text() need stays."),
     METHOD("text", recording_text, METH_NOARGS, "The program in its text form."),
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {{"size", get_size, nullptr, "Records so far.", nullptr},
-                        {"executed", get_executed, nullptr, "Records executed, about; may be read while another thread runs them.", nullptr},
-                        {"path_length", get_path_length, nullptr, "Values that only the run could know; 0 when nothing depends on data.", nullptr},
+                        {"executed", get_executed, nullptr,
+                         "Records executed, about; may be read while another thread runs them.", nullptr},
+                        {"path_length", get_path_length, nullptr,
+                         "Values that only the run could know; 0 when nothing depends on data.", nullptr},
                         {"nki_version", get_nki_version, nullptr, "Release of NKI whose rules hold.", nullptr},
                         {"name", get_name, nullptr, "Name of the kernel.", nullptr},
                         {"host_read", get_host_read, nullptr, "True when Python looked at a value.", nullptr},
@@ -493,8 +516,11 @@ PyGetSetDef getset[] = {{"size", get_size, nullptr, "Records so far.", nullptr},
                         {"target", get_target, nullptr, "Name of the chip.", nullptr},
                         {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(recording_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(recording_dealloc)},
-                       {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(recording_new)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(recording_dealloc)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},
+                       {0, nullptr}};
 PyType_Spec spec = {"sterna._core.Recording", sizeof(RecordingObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 void handle_dealloc(PyObject* object) {
@@ -507,20 +533,30 @@ PyObject* handle_depends_on(PyObject* object, PyObject* producers) {
   auto* self = reinterpret_cast<HandleObject*>(object);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(producers); ++i) {
     PyObject* item = PyTuple_GET_ITEM(producers, i);
-    if (Py_TYPE(item) != handle_type) return PyErr_Format(PyExc_TypeError, "depends_on takes instructions, not %s", Py_TYPE(item)->tp_name);
+    if (Py_TYPE(item) != handle_type)
+      return PyErr_Format(PyExc_TypeError, "depends_on takes instructions, not %s", Py_TYPE(item)->tp_name);
     auto* producer = reinterpret_cast<HandleObject*>(item);
-    if (producer->recording != self->recording) return PyErr_Format(PyExc_ValueError, "depends_on: an instruction of another kernel call");
+    if (producer->recording != self->recording)
+      return PyErr_Format(PyExc_ValueError, "depends_on: an instruction of another kernel call");
     if (!self->recording->self->add_edge(producer->index, self->index)) return nullptr;
   }
   Py_RETURN_NONE;
 }
-PyObject* handle_index(PyObject* object, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<HandleObject*>(object)->index); }
-PyMethodDef handle_methods[] = {METHOD("depends_on", handle_depends_on, METH_VARARGS, "depends_on(*producers): waits for them on the chip."),
-                                {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef handle_getset[] = {{"index", handle_index, nullptr, "Place in the program.", nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot handle_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(handle_dealloc)}, {Py_tp_methods, handle_methods},
-                              {Py_tp_getset, handle_getset}, {Py_tp_doc, const_cast<char*>("A recorded instruction (NkiInstruction).")}, {0, nullptr}};
-PyType_Spec handle_spec = {"sterna._core.NkiInstruction", sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
+PyObject* handle_index(PyObject* object, void*) {
+  return PyLong_FromUnsignedLong(reinterpret_cast<HandleObject*>(object)->index);
+}
+PyMethodDef handle_methods[] = {
+    METHOD("depends_on", handle_depends_on, METH_VARARGS, "depends_on(*producers): waits for them on the chip."),
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef handle_getset[] = {{"index", handle_index, nullptr, "Place in the program.", nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot handle_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(handle_dealloc)},
+                              {Py_tp_methods, handle_methods},
+                              {Py_tp_getset, handle_getset},
+                              {Py_tp_doc, const_cast<char*>("A recorded instruction (NkiInstruction).")},
+                              {0, nullptr}};
+PyType_Spec handle_spec = {"sterna._core.NkiInstruction", sizeof(HandleObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
 
 }  // namespace
 
@@ -544,17 +580,16 @@ bool Recording::flush(bool final) {
   if (done) return true;
   if (builder.open_regions() > 0) {
     PyErr_SetString(PyExc_TypeError,
-                    "a value cannot be read inside nl.dynamic_range, nl.fori_loop or nl.while_loop: their bodies are recorded once and run on the "
+                    "a value cannot be read inside nl.dynamic_range, nl.fori_loop or nl.while_loop: their bodies are "
+                    "recorded once and run on the "
                     "device. Use nl.device_print, or set STERNA_EAGER=1, which runs them step by step.");
     return false;
   }
   Executor& run = running();
   Fault fault;
   Executor::State end;
-  Py_BEGIN_ALLOW_THREADS
-  end = run.run(SIZE_MAX, final, &fault);
-  Py_END_ALLOW_THREADS
-  if (end == Executor::State::kFault) done = true;
+  Py_BEGIN_ALLOW_THREADS end = run.run(SIZE_MAX, final, &fault);
+  Py_END_ALLOW_THREADS if (end == Executor::State::kFault) done = true;
   if (PyErr_Occurred()) return false;  // Ctrl-C, or an error of a print hook
   if (!show_warnings()) return false;
   if (end != Executor::State::kFault) return true;
@@ -567,8 +602,9 @@ bool Recording::add_edge(uint32_t producer, uint32_t consumer) {
     builder.program().edges.push_back({producer, consumer});
     return true;
   }
-  Fault fault(FaultKind::kBadInput, "SCHED2",
-              "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
+  Fault fault(
+      FaultKind::kBadInput, "SCHED2",
+      "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
   if (consumer < builder.size()) fault.site = builder.program().cores[0][consumer].site;
   raise_here(*this, std::move(fault));
   return false;
@@ -591,20 +627,23 @@ bool Recording::show_warnings() {
       const Warning& w = list[*next];
       const Place at = builder.program().place(w.site);
       if (!shown.insert(cat(w.rule, ' ', at.file, ':', at.line)).second) continue;
-      PyObject* result = PyObject_CallFunction(hook, "sssi", w.rule.c_str(), w.message.c_str(), at.file.c_str(), at.line);
+      PyObject* result =
+          PyObject_CallFunction(hook, "sssi", w.rule.c_str(), w.message.c_str(), at.file.c_str(), at.line);
       if (result == nullptr) return false;
       Py_DECREF(result);
     }
     return true;
   };
-  return show(builder.warnings(), &warnings_shown) && (!executor || show(executor->machine().warnings(), &machine_warnings_shown));
+  return show(builder.warnings(), &warnings_shown) &&
+         (!executor || show(executor->machine().warnings(), &machine_warnings_shown));
 }
 
 RecordingObject* current_recording_or_null() { return active.empty() ? nullptr : active.back(); }
 
 RecordingObject* current_recording() {
   if (!active.empty()) return active.back();
-  PyErr_SetString(PyExc_RuntimeError, "no kernel is being recorded: call this inside a function decorated with nki.jit");
+  PyErr_SetString(PyExc_RuntimeError,
+                  "no kernel is being recorded: call this inside a function decorated with nki.jit");
   return nullptr;
 }
 

@@ -93,7 +93,9 @@ uint32_t SiteFinder::here(Program& program) {
   }
   const int lasti = last_instruction(frame);
   auto [at, fresh] = sites_.try_emplace(Key{last_info_, last_parent_, lasti}, 0);
-  if (fresh) at->second = program.sites.intern(last_info_->file, last_info_->function, PyFrame_GetLineNumber(frame), last_parent_);
+  if (fresh)
+    at->second =
+        program.sites.intern(last_info_->file, last_info_->function, PyFrame_GetLineNumber(frame), last_parent_);
   Py_XDECREF(owned);
   return at->second;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python tensor: indexing and views. Indexing is the hottest call of a kernel, so it allocates nothing but its result.
+// The Python tensor: indexing and views. Indexing is the hottest call of a kernel, so it allocates nothing but its
+// result.
 #include <algorithm>
 #include <cstring>
 
@@ -141,7 +142,8 @@ bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
   int64_t value;
   if (!to_int64(key, &value)) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "a tensor index must be an int, a slice, nl.ds, ... or a register, not %s", Py_TYPE(key)->tp_name);
+    PyErr_Format(PyExc_TypeError, "a tensor index must be an int, a slice, nl.ds, ... or a register, not %s",
+                 Py_TYPE(key)->tp_name);
     return false;
   }
   if (value < 0 && value + size >= 0) value += size;
@@ -150,7 +152,8 @@ bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
 }
 
 bool parse_index(PyObject* key, const View& view, Index* index) {
-  if (!PyTuple_Check(key) || (state().ds_type != nullptr && reinterpret_cast<PyObject*>(Py_TYPE(key)) == state().ds_type)) {
+  if (!PyTuple_Check(key) ||
+      (state().ds_type != nullptr && reinterpret_cast<PyObject*>(Py_TYPE(key)) == state().ds_type)) {
     if (key == Py_Ellipsis) return true;
     if (view.ndim == 0) {
       PyErr_SetString(PyExc_IndexError, "too many indices for a tensor");
@@ -163,7 +166,8 @@ bool parse_index(PyObject* key, const View& view, Index* index) {
   for (Py_ssize_t i = 0; i < n; ++i)
     if (PyTuple_GET_ITEM(key, i) == Py_Ellipsis) --given;
   if (given > view.ndim) {
-    PyErr_Format(PyExc_IndexError, "[IDX2] %zd indices for a tensor of %d dimensions", given, static_cast<int>(view.ndim));
+    PyErr_Format(PyExc_IndexError, "[IDX2] %zd indices for a tensor of %d dimensions", given,
+                 static_cast<int>(view.ndim));
     return false;
   }
   int dim = 0;
@@ -171,7 +175,8 @@ bool parse_index(PyObject* key, const View& view, Index* index) {
     PyObject* item = PyTuple_GET_ITEM(key, i);
     if (item == Py_Ellipsis) {
       const int fill = view.ndim - static_cast<int>(given);
-      for (int k = 0; k < fill; ++k, ++dim) index->items[index->count++] = {IndexItem::Kind::kSlice, 0, view.dims[dim].count, 1};
+      for (int k = 0; k < fill; ++k, ++dim)
+        index->items[index->count++] = {IndexItem::Kind::kSlice, 0, view.dims[dim].count, 1};
       continue;
     }
     if (!parse_item(item, view, dim++, index)) return false;
@@ -207,7 +212,9 @@ PyObject* tensor_subscript(PyObject* object, PyObject* key) {
   if (!parse_index(key, t->view, &index)) return nullptr;
   Result<View> view = index_view(t->view, {index.items, static_cast<size_t>(index.count)});
   if (!view) return finish(object, std::move(view));
-  if (index.past_end && !remark(object, "IDX5", cat("A slice of a tensor ", shape_text(t->view), " reaches past its end and is clipped.")))
+  if (index.past_end &&
+      !remark(object, "IDX5",
+              cat("A slice of a tensor ", shape_text(t->view), " reaches past its end and is clipped.")))
     return nullptr;
   if (index.dynamic != nullptr && !add_dynamic(t, index, &*view)) return nullptr;
   return new_tensor(t->recording, *view);
@@ -231,10 +238,13 @@ int tensor_assign(PyObject* object, PyObject* key, PyObject* value) {
   return done == nullptr ? -1 : 0;
 }
 
-Py_ssize_t tensor_length(PyObject* object) { return self_of(object)->view.ndim > 0 ? self_of(object)->view.dims[0].count : 0; }
+Py_ssize_t tensor_length(PyObject* object) {
+  return self_of(object)->view.ndim > 0 ? self_of(object)->view.dims[0].count : 0;
+}
 
 int tensor_bool(PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "a tensor has no truth value while a kernel is recorded; load it into a register first");
+  PyErr_SetString(PyExc_TypeError,
+                  "a tensor has no truth value while a kernel is recorded; load it into a register first");
   return -1;
 }
 
@@ -271,8 +281,12 @@ PyObject* registered(PyObject* object, const char* what) {
   }
   return Py_NewRef(object);
 }
-PyObject* get_dtype(PyObject* o, void*) { return registered(state().dtype_objects[static_cast<int>(self_of(o)->view.dtype)], "dtypes"); }
-PyObject* get_buffer(PyObject* o, void*) { return registered(state().buffer_objects[static_cast<int>(self_of(o)->view.memory)], "buffers"); }
+PyObject* get_dtype(PyObject* o, void*) {
+  return registered(state().dtype_objects[static_cast<int>(self_of(o)->view.dtype)], "dtypes");
+}
+PyObject* get_buffer(PyObject* o, void*) {
+  return registered(state().buffer_objects[static_cast<int>(self_of(o)->view.memory)], "buffers");
+}
 PyObject* get_name(PyObject* o, void*) {
   const std::string name = builder_of(o).program().tensor_name(self_of(o)->view.tensor);
   return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
@@ -295,7 +309,8 @@ PyGetSetDef tensor_getset[] = {
 
 /// Shape arguments: f(1, 2, 3) or f((1, 2, 3)).
 bool shape_args(PyObject* args, std::vector<int64_t>* shape) {
-  if (PyTuple_GET_SIZE(args) == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0))) return to_ints(PyTuple_GET_ITEM(args, 0), shape);
+  if (PyTuple_GET_SIZE(args) == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0)))
+    return to_ints(PyTuple_GET_ITEM(args, 0), shape);
   return to_ints(args, shape);
 }
 
@@ -308,7 +323,8 @@ PyObject* tensor_reshape(PyObject* o, PyObject* args, PyObject* kwargs) {
   if (view || view.error().rule != "VIEW2" || hook == nullptr) return finish(o, std::move(view));
   // A reshape over partitions moves data; the front end decides whether it does that.
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
-  for (size_t d = 0; tuple != nullptr && d < shape.size(); ++d) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
+  for (size_t d = 0; tuple != nullptr && d < shape.size(); ++d)
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
   PyObject* moved = PyObject_CallFunction(hook, "OOs", o, tuple, view.error().message.c_str());
   Py_XDECREF(tuple);
   return moved;
@@ -321,7 +337,8 @@ PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
   Recording& r = *self_of(o)->recording->self;
   if (made && v.on_chip() && made->dims[0].count != v.dims[0].count) {
     // Documented views never repeat the partition; the official simulator does.
-    const std::string message = "Broadcasting over partitions is not documented: dimension 0 of an on-chip tensor is the partition.";
+    const std::string message =
+        "Broadcasting over partitions is not documented: dimension 0 of an on-chip tensor is the partition.";
     if (r.options.strict) {
       raise_here(r, Fault(FaultKind::kRuleBroken, "COMPAT1", message));
       return nullptr;
@@ -340,7 +357,8 @@ PyObject* tensor_slice(PyObject* o, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"dim", "start", "end", "step", nullptr};
   int dim;
   long long start, end, step = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iLL|L", const_cast<char**>(names), &dim, &start, &end, &step)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iLL|L", const_cast<char**>(names), &dim, &start, &end, &step))
+    return nullptr;
   const View& v = self_of(o)->view;
   if (dim < 0) dim += v.ndim;
   if (dim < 0 || dim >= v.ndim) return PyErr_Format(PyExc_IndexError, "slice: dimension %d does not exist", dim);
@@ -379,7 +397,8 @@ PyObject* tensor_squeeze_dim(PyObject* o, PyObject* args) {
 }
 PyObject* tensor_flatten_dims(PyObject* o, PyObject* args) {
   int first, last;
-  return PyArg_ParseTuple(args, "ii", &first, &last) ? finish(o, flatten_dims_view(self_of(o)->view, first, last)) : nullptr;
+  return PyArg_ParseTuple(args, "ii", &first, &last) ? finish(o, flatten_dims_view(self_of(o)->view, first, last))
+                                                     : nullptr;
 }
 PyObject* tensor_reshape_dim(PyObject* o, PyObject* args) {
   int dim;
@@ -409,10 +428,12 @@ bool offset_from(PyObject* object, DynamicOffset* out) {
 }
 
 PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype", nullptr};
+  static const char* names[] = {"pattern",      "offset", "scalar_offset", "vector_offset",
+                                "indirect_dim", "dtype",  nullptr};
   PyObject *pattern, *offset = Py_None, *scalar = Py_None, *vector = Py_None, *dtype_object = Py_None;
   int indirect_dim = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOiO", const_cast<char**>(names), &pattern, &offset, &scalar, &vector, &indirect_dim, &dtype_object))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOiO", const_cast<char**>(names), &pattern, &offset, &scalar,
+                                   &vector, &indirect_dim, &dtype_object))
     return nullptr;
   TensorObject* t = self_of(o);
   Builder& builder = builder_of(o);
@@ -435,7 +456,9 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   int64_t extra = 0;
   if (offset != Py_None && !to_int64(offset, &extra)) return nullptr;
   if (extra != 0 && (t->view.offset != 0 || t->view.partition != 0) &&
-      !remark(o, "AP3", "ap(offset=) on a view that does not start at 0: the offset is added to the view's own; documents differ on this."))
+      !remark(o, "AP3",
+              "ap(offset=) on a view that does not start at 0: the offset is added to the view's own; documents differ "
+              "on this."))
     return nullptr;
   Result<View> made = pattern_view(t->view, tensor, dims, extra, dtype);
   if (!made) return finish(o, std::move(made));
@@ -450,7 +473,8 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
     if (scalar != Py_None) {
       view.kind = ViewKind::kDynamic;
     } else {
-      if (indirect_dim != 0) return PyErr_Format(PyExc_ValueError, "ap: vector_offset needs indirect_dim 0, not %d", indirect_dim);
+      if (indirect_dim != 0)
+        return PyErr_Format(PyExc_ValueError, "ap: vector_offset needs indirect_dim 0, not %d", indirect_dim);
       view.kind = ViewKind::kIndirect;
     }
     view.dynamic = builder.add_dynamic(dyn);
@@ -463,7 +487,8 @@ PyObject* tensor_vector_select(PyObject* o, PyObject* args) {
   PyObject* offsets;
   if (!PyArg_ParseTuple(args, "iO", &dim, &offsets)) return nullptr;
   TensorObject* t = self_of(o);
-  if (dim != 0 || t->view.on_chip()) return PyErr_Format(PyExc_ValueError, "vector_select works on dimension 0 of an HBM tensor");
+  if (dim != 0 || t->view.on_chip())
+    return PyErr_Format(PyExc_ValueError, "vector_select works on dimension 0 of an HBM tensor");
   DynamicOffset dyn;
   if (!offset_from(offsets, &dyn) || dyn.source != DynamicOffset::Source::kTensor) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "vector_select takes an offset tensor");
@@ -494,7 +519,9 @@ PyObject* tensor_is_contiguous(PyObject* o, PyObject*) {
   if (!v.on_chip() && v.ndim > 0 && v.dims[0].count > 1) yes = yes && v.dims[0].stride == v.cols();
   return PyBool_FromLong(yes);
 }
-PyObject* tensor_is_indirect(PyObject* o, PyObject*) { return PyBool_FromLong(self_of(o)->view.kind == ViewKind::kIndirect); }
+PyObject* tensor_is_indirect(PyObject* o, PyObject*) {
+  return PyBool_FromLong(self_of(o)->view.kind == ViewKind::kIndirect);
+}
 
 /// Values as text, after executing what was recorded so far.
 PyObject* tensor_values_text(PyObject* o, PyObject*) {
@@ -507,7 +534,8 @@ PyObject* tensor_values_text(PyObject* o, PyObject*) {
 
 #define METHOD(name, f, flags, doc) {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), flags, doc}
 PyMethodDef tensor_methods[] = {
-    METHOD("reshape", tensor_reshape, METH_VARARGS | METH_KEYWORDS, "The same elements in another shape; dim 0 of an on-chip tensor stays."),
+    METHOD("reshape", tensor_reshape, METH_VARARGS | METH_KEYWORDS,
+           "The same elements in another shape; dim 0 of an on-chip tensor stays."),
     METHOD("broadcast_to", tensor_broadcast_to, METH_VARARGS, "Repeats dimensions of size 1."),
     METHOD("permute", tensor_permute, METH_VARARGS, "Reorders dimensions."),
     METHOD("slice", tensor_slice, METH_VARARGS | METH_KEYWORDS, "slice(dim, start, end, step=1)"),
@@ -519,7 +547,8 @@ PyMethodDef tensor_methods[] = {
     METHOD("reshape_dim", tensor_reshape_dim, METH_VARARGS, "reshape_dim(dim, shape): splits a dimension."),
     METHOD("view", tensor_view, METH_O, "view(dtype): the same bits as another type."),
     METHOD("reinterpret_cast", tensor_view, METH_O, "reinterpret_cast(dtype): the same bits as another type."),
-    METHOD("ap", tensor_ap, METH_VARARGS | METH_KEYWORDS, "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
+    METHOD("ap", tensor_ap, METH_VARARGS | METH_KEYWORDS,
+           "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
     METHOD("vector_select", tensor_vector_select, METH_VARARGS, "vector_select(0, offsets): rows by index."),
     METHOD("get_pattern", tensor_get_pattern, METH_NOARGS, "[[stride, count], ...]"),
     METHOD("is_contiguous", tensor_is_contiguous, METH_NOARGS, "True when the elements adjoin."),
@@ -527,16 +556,18 @@ PyMethodDef tensor_methods[] = {
     METHOD("_values_text", tensor_values_text, METH_NOARGS, "Values as text; executes what was recorded so far."),
     {nullptr, nullptr, 0, nullptr}};
 
-PyType_Slot tensor_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-                              {Py_mp_subscript, reinterpret_cast<void*>(tensor_subscript)},
-                              {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_assign)},
-                              {Py_mp_length, reinterpret_cast<void*>(tensor_length)},
-                              {Py_nb_bool, reinterpret_cast<void*>(tensor_bool)},
-                              {Py_tp_getset, tensor_getset},
-                              {Py_tp_methods, tensor_methods},
-                              {Py_tp_doc, const_cast<char*>("A tensor in HBM, SBUF or PSUM, or a view of one (NkiTensor).")},
-                              {0, nullptr}};
-PyType_Spec tensor_spec = {"sterna._core.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tensor_slots};
+PyType_Slot tensor_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+    {Py_mp_subscript, reinterpret_cast<void*>(tensor_subscript)},
+    {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_assign)},
+    {Py_mp_length, reinterpret_cast<void*>(tensor_length)},
+    {Py_nb_bool, reinterpret_cast<void*>(tensor_bool)},
+    {Py_tp_getset, tensor_getset},
+    {Py_tp_methods, tensor_methods},
+    {Py_tp_doc, const_cast<char*>("A tensor in HBM, SBUF or PSUM, or a view of one (NkiTensor).")},
+    {0, nullptr}};
+PyType_Spec tensor_spec = {"sterna._core.Tensor", sizeof(TensorObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tensor_slots};
 
 // --- registers
 
@@ -567,14 +598,17 @@ PyObject* register_frozen(PyObject* o, void*) { return PyBool_FromLong(reg_of(o)
 PyGetSetDef register_getset[] = {{"id", register_id, nullptr, "Number of the register.", nullptr},
                                  {"frozen", register_frozen, nullptr, "True for a loop's own register.", nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot register_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(register_dealloc)},
-                                {Py_nb_bool, reinterpret_cast<void*>(register_bool)},
-                                {Py_nb_int, reinterpret_cast<void*>(register_int)},
-                                {Py_nb_index, reinterpret_cast<void*>(register_int)},
-                                {Py_tp_getset, register_getset},
-                                {Py_tp_doc, const_cast<char*>("A 32-bit register (VirtualRegister). Its truth value executes what was recorded so far.")},
-                                {0, nullptr}};
-PyType_Spec register_spec = {"sterna._core.Register", sizeof(RegisterObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, register_slots};
+PyType_Slot register_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(register_dealloc)},
+    {Py_nb_bool, reinterpret_cast<void*>(register_bool)},
+    {Py_nb_int, reinterpret_cast<void*>(register_int)},
+    {Py_nb_index, reinterpret_cast<void*>(register_int)},
+    {Py_tp_getset, register_getset},
+    {Py_tp_doc,
+     const_cast<char*>("A 32-bit register (VirtualRegister). Its truth value executes what was recorded so far.")},
+    {0, nullptr}};
+PyType_Spec register_spec = {"sterna._core.Register", sizeof(RegisterObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, register_slots};
 
 }  // namespace
 

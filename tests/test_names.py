@@ -159,6 +159,7 @@ def test_the_installed_package_serves_nki(tmp_path):
 
 def test_compat_is_the_same_hook():
     import _sterna_hook
+
     import sterna.compat
 
     assert sterna.compat.Finder is _sterna_hook.Finder

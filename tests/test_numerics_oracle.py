@@ -51,7 +51,9 @@ def widened_16_bit():
 def with_neighbours(values):
     values = np.asarray(values, np.float32)
     with np.errstate(all="ignore"):
-        return np.concatenate([values, np.nextafter(values, np.float32(np.inf)), np.nextafter(values, np.float32(-np.inf))])
+        return np.concatenate(
+            [values, np.nextafter(values, np.float32(np.inf)), np.nextafter(values, np.float32(-np.inf))]
+        )
 
 
 def interesting(dtype):
@@ -117,7 +119,9 @@ def test_integers(name):
     dtype = INTEGERS[name]
     limits = np.iinfo(dtype)
     edges = np.arange(-4.0, 4.25, 0.25)
-    edges = np.concatenate([edges + b for b in (0.0, 127.0, 255.0, -128.0, 32767.0, 65535.0, -32768.0, 2.0**31, 2.0**32, -(2.0**31))])
+    edges = np.concatenate(
+        [edges + b for b in (0.0, 127.0, 255.0, -128.0, 32767.0, 65535.0, -32768.0, 2.0**31, 2.0**32, -(2.0**31))]
+    )
     inputs = np.concatenate([with_neighbours(edges), test_inputs(np.float16)])
     with np.errstate(all="ignore"):
         rounded = np.rint(inputs.astype(np.float64))  # every step exact in double
@@ -129,7 +133,9 @@ def test_integers(name):
         bits = all_patterns(dtype)
     else:
         bits = np.random.default_rng(3).integers(0, 1 << 32, 1 << 18, dtype=np.uint64).astype(np.uint32)
-        bits = np.concatenate([bits, np.arange((1 << 24) - 100, (1 << 24) + 1000, dtype=np.uint32), ~np.arange(1000, dtype=np.uint32)])
+        bits = np.concatenate(
+            [bits, np.arange((1 << 24) - 100, (1 << 24) + 1000, dtype=np.uint32), ~np.arange(1000, dtype=np.uint32)]
+        )
     values = bits.view(dtype)
     assert_same_bits(decode(name, bits).view(np.uint32), values.astype(np.float32).view(np.uint32), values)
 
@@ -139,7 +145,9 @@ def test_bool():
     with np.errstate(all="ignore"):
         wanted = inputs.astype(bool).view(np.uint8)  # NumPy: NaN is true
     assert np.array_equal(encode("bool", inputs, np.uint8), wanted)
-    assert np.array_equal(decode("bool", np.arange(256, dtype=np.uint8)), np.minimum(np.arange(256), 1).astype(np.float32))
+    assert np.array_equal(
+        decode("bool", np.arange(256, dtype=np.uint8)), np.minimum(np.arange(256), 1).astype(np.float32)
+    )
 
 
 def test_tfloat32():
@@ -149,7 +157,9 @@ def test_tfloat32():
     got = encode("tfloat32", inputs, np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
         exact = inputs.astype(np.float64)
-        _, exponent = np.frexp(exact)  # |x| = m * 2^exponent, m in [1/2, 1): the 11th significant bit is 2^(exponent - 11)
+        _, exponent = np.frexp(
+            exact
+        )  # |x| = m * 2^exponent, m in [1/2, 1): the 11th significant bit is 2^(exponent - 11)
         last_place = np.ldexp(1.0, np.maximum(exponent - 11, -136))
         wanted = (np.rint(exact / last_place) * last_place).astype(np.float32)  # beyond fp32's range: infinity
         wanted = np.where(np.isinf(inputs), inputs, wanted)

@@ -4,11 +4,11 @@
 import io
 import time
 
-import nki
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.language as nl
 import sterna
 from sterna import profiler, progress
 

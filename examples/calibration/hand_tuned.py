@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """lhs @ rhs in bf16 with a plain lhs [M, K]: transposed by DMA, K in two blocks added up in bf16, eight PSUM tiles in turn."""
 
+from ring import Ring
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from ring import Ring
 
 BLOCK = 1024  # rows of lhs at a time, and depth of a block of K
 

@@ -4,10 +4,11 @@
 With one set the tensor engine waits for each copy out of PSUM; with two it does not.
 """
 
+from ring import Ring
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from ring import Ring
 
 
 @nki.jit

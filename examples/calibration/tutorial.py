@@ -5,10 +5,11 @@ Who makes the descriptors is left open, as in the tutorial. (The cost of softwar
 time of the first of these two; to use it here would be to predict a number from itself.)
 """
 
+from ring import Ring
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from ring import Ring
 
 
 def finish(out, m, n, product, results):

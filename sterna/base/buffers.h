@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that outlives one run. A kernel call needs the same large buffers again and again; getting them fresh from the system
-// each time costs a page fault for every 4 KiB, which is more than the arithmetic of a small kernel.
+// Memory that outlives one run. A kernel call needs the same large buffers again and again; getting them fresh from the
+// system each time costs a page fault for every 4 KiB, which is more than the arithmetic of a small kernel.
 #pragma once
 
 #include <cstddef>

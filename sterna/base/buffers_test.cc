@@ -13,7 +13,8 @@ namespace {
 
 TEST(Buffers, HoldsWhatWasAskedForOnACacheLine) {
   auto pool = BufferPool::make();
-  for (size_t bytes : {size_t{0}, size_t{1}, size_t{255}, size_t{257}, size_t{4096}, size_t{5000}, size_t{1} << 20, (size_t{3} << 20) + 1}) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{255}, size_t{257}, size_t{4096}, size_t{5000}, size_t{1} << 20,
+                       (size_t{3} << 20) + 1}) {
     Buffer b = pool->take(bytes);
     ASSERT_TRUE(b);
     EXPECT_GE(b.capacity(), bytes);

@@ -40,7 +40,7 @@ struct Fault {
   std::string rule;     ///< stable id such as "TT1"; empty where no rule applies
   std::string message;  ///< full sentences: expected, found, what to do
   Place where = {};
-  uint32_t site = 0;    ///< site id of the instruction at fault; 0 = none. See program/site.h
+  uint32_t site = 0;  ///< site id of the instruction at fault; 0 = none. See program/site.h
 
   Fault() = default;
   Fault(FaultKind k, std::string r, std::string m) : kind(k), rule(std::move(r)), message(std::move(m)) {}
@@ -48,8 +48,8 @@ struct Fault {
   std::string text() const;
 };
 
-/// A value or a Fault. Check with `if (!result)`, then `error()`. The value is default-constructed beside the fault, so that a
-/// function can fill `*result` in place and return it without a copy.
+/// A value or a Fault. Check with `if (!result)`, then `error()`. The value is default-constructed beside the fault, so
+/// that a function can fill `*result` in place and return it without a copy.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -96,17 +96,15 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // Returns early with the fault of EXPR (a Status) or of EXPR (a Result<T>), binding the value.
-#define STERNA_TRY(expr)                                     \
-  do {                                                       \
-    if (auto sterna_status = (expr); !sterna_status)         \
-      return ::sterna::Fault(std::move(sterna_status.error())); \
+#define STERNA_TRY(expr)                                                                                       \
+  do {                                                                                                         \
+    if (auto sterna_status = (expr); !sterna_status) return ::sterna::Fault(std::move(sterna_status.error())); \
   } while (false)
 #define STERNA_CONCAT_INNER(a, b) a##b
 #define STERNA_CONCAT(a, b) STERNA_CONCAT_INNER(a, b)
-#define STERNA_ASSIGN(declaration, expr) \
-  STERNA_ASSIGN_IMPL(STERNA_CONCAT(sterna_result_, __LINE__), declaration, expr)
-#define STERNA_ASSIGN_IMPL(temporary, declaration, expr)          \
-  auto temporary = (expr);                                        \
+#define STERNA_ASSIGN(declaration, expr) STERNA_ASSIGN_IMPL(STERNA_CONCAT(sterna_result_, __LINE__), declaration, expr)
+#define STERNA_ASSIGN_IMPL(temporary, declaration, expr)                \
+  auto temporary = (expr);                                              \
   if (!temporary) return ::sterna::Fault(std::move(temporary.error())); \
   declaration = std::move(*temporary)
 

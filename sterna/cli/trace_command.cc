@@ -36,7 +36,8 @@ void print_queues(std::ostream& out, const Trace& t) {
   table.print(out << '\n');
 }
 
-/// How long starts were put off, by cause: the time between an instruction's start and the end of the one before it in its queue.
+/// How long starts were put off, by cause: the time between an instruction's start and the end of the one before it in
+/// its queue.
 void print_waits(std::ostream& out, const Trace& t) {
   std::vector<std::vector<int64_t>> waited(t.queues.size(), std::vector<int64_t>(t.causes.size()));
   std::vector<int64_t> end(t.queues.size());
@@ -109,7 +110,8 @@ bool write_file(const std::string& path, Output output, const Write& write) {
 int run(const Arguments& arguments, Output output) {
   const int width = arguments.has("--width") ? width_of(arguments.text("--width")) : kSvgWidth;
   if (width == 0) {
-    output.err << "sterna trace: --width is a number of pixels from " << kSvgLeastWidth << " to " << kSvgMostWidth << '\n';
+    output.err << "sterna trace: --width is a number of pixels from " << kSvgLeastWidth << " to " << kSvgMostWidth
+               << '\n';
     return 2;
   }
   auto trace = load_trace(arguments.text("FILE"));
@@ -120,7 +122,8 @@ int run(const Arguments& arguments, Output output) {
   bool good = true;
   if (arguments.has("--perfetto"))
     good &= write_file(arguments.text("--perfetto"), output, [&](std::ostream& file) { write_perfetto(file, *trace); });
-  if (arguments.has("--svg")) good &= write_file(arguments.text("--svg"), output, [&](std::ostream& file) { write_svg(file, *trace, width); });
+  if (arguments.has("--svg"))
+    good &= write_file(arguments.text("--svg"), output, [&](std::ostream& file) { write_svg(file, *trace, width); });
   if (!arguments.has("--perfetto") && !arguments.has("--svg")) print_trace(output.out, *trace);
   return good ? 0 : 1;
 }
@@ -128,8 +131,9 @@ int run(const Arguments& arguments, Output output) {
 }  // namespace
 
 void print_trace(std::ostream& out, const Trace& t) {
-  out << (t.program.empty() ? "(no name)" : t.program) << " on " << t.target << ": predicted " << us(t.total_ps) << " us (" << us(t.kernel_ps)
-      << " without launch), bound by " << t.bound << ", " << t.instructions.size() << " instructions\n";
+  out << (t.program.empty() ? "(no name)" : t.program) << " on " << t.target << ": predicted " << us(t.total_ps)
+      << " us (" << us(t.kernel_ps) << " without launch), bound by " << t.bound << ", " << t.instructions.size()
+      << " instructions\n";
   print_queues(out, t);
   print_waits(out, t);
   print_lines(out, t);

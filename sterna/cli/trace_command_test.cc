@@ -63,8 +63,8 @@ class TraceCommand : public testing::Test {
 TEST_F(TraceCommand, SaysWhatBoundsTheKernelAndWhere) {
   ASSERT_EQ(run(file), 0);
   const std::string text = out.str();
-  for (const char* piece : {"softmax on chip", "17.00 us", "4.00 without launch", "bound by vector", "75.0 %", "kernel.py:33", "dma.descriptor", "estimated",
-                            "something assumed", "4096"})
+  for (const char* piece : {"softmax on chip", "17.00 us", "4.00 without launch", "bound by vector", "75.0 %",
+                            "kernel.py:33", "dma.descriptor", "estimated", "something assumed", "4096"})
     EXPECT_NE(text.find(piece), std::string::npos) << piece << " in\n" << text;
   EXPECT_EQ(text.find("tensor "), std::string::npos) << "an engine without instructions is not shown";
 }

@@ -22,7 +22,8 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
 }
 
 bool opens_region(uint8_t opcode) {
-  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode || opcode == control::If::info.opcode;
+  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
+         opcode == control::If::info.opcode;
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ Executor::State Executor::run(size_t end, bool final, Fault* fault) {
     for (uint32_t id = 0; id < program_->tensors.size(); ++id)
       if (program_->tensors[id].role == TensorRole::kLocal && !keep[id]) by_last_use_.push_back(id);
     const auto& tensors = program_->tensors;
-    std::stable_sort(by_last_use_.begin(), by_last_use_.end(), [&](uint32_t a, uint32_t b) { return tensors[a].last_use < tensors[b].last_use; });
+    std::stable_sort(by_last_use_.begin(), by_last_use_.end(),
+                     [&](uint32_t a, uint32_t b) { return tensors[a].last_use < tensors[b].last_use; });
   }
   Status status = run_range(next_, end);
   if (status) return State::kDone;
@@ -75,7 +77,8 @@ Status Executor::run_range(size_t begin, size_t end) {
     }
     // The stream is larger than the caches: fetch the record after next while this one runs.
     if (i + 2 < end)
-      for (int line = 0; line < 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(&stream[i + 2]) + 64 * line);
+      for (int line = 0; line < 4; ++line)
+        __builtin_prefetch(reinterpret_cast<const char*>(&stream[i + 2]) + 64 * line);
     STERNA_TRY(step(i));
     ++i;
     if (region_depth_ > 0) continue;
@@ -182,8 +185,7 @@ Status Executor::print(const void* body) {
   const auto& record = *static_cast<const control::DevicePrint*>(body);
   auto opened = machine_.read_any(record.src, "tensor");
   if (!opened) return Fault(std::move(opened.error()));
-  if (options_.print)
-    options_.print(cat(program_->names[record.prefix.id], values_text(machine_, record.src)));
+  if (options_.print) options_.print(cat(program_->names[record.prefix.id], values_text(machine_, record.src)));
   return {};
 }
 

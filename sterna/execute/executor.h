@@ -36,8 +36,8 @@ class Executor {
   Machine& machine() { return machine_; }
   const Path& path() const { return path_; }
 
-  /// Runs records up to (not including) `end`, or all recorded so far. With `final`, storage is given back after its tensor's
-  /// last use. Returns kDone, or kFault with `fault` set and located.
+  /// Runs records up to (not including) `end`, or all recorded so far. With `final`, storage is given back after its
+  /// tensor's last use. Returns kDone, or kFault with `fault` set and located.
   State run(size_t end, bool final, Fault* fault);
   size_t next() const { return next_; }
   uint64_t executed() const { return executed_; }

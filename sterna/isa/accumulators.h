@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector engine's accumulator registers: one fp32 a lane, shared by tensor_scalar_reduce, select_reduce, range_select and
-// tensor_scalar_cumulative. Source: nki.isa.reduce_cmd and the "Accumulator behavior" notes of these instructions (SDK 2.32).
+// The vector engine's accumulator registers: one fp32 a lane, shared by tensor_scalar_reduce, select_reduce,
+// range_select and tensor_scalar_cumulative. Source: nki.isa.reduce_cmd and the "Accumulator behavior" notes of these
+// instructions (SDK 2.32).
 #pragma once
 
 #include <initializer_list>
@@ -22,7 +23,8 @@ inline Status check_reduce_op(AluOp op, std::initializer_list<AluOp> allowed, st
     if (a == op) return {};
     list += cat(list.empty() ? "" : ", ", name(a));
   }
-  return Fault(FaultKind::kRuleBroken, "RED1", cat("'", what, "' is ", name(op), "; this instruction reduces with: ", list, "."));
+  return Fault(FaultKind::kRuleBroken, "RED1",
+               cat("'", what, "' is ", name(op), "; this instruction reduces with: ", list, "."));
 }
 
 /// SHAPE3: 'reduce_res' holds one value for each partition of dst.
@@ -30,7 +32,8 @@ inline Status check_reduce_res(const Rules& r, const View& reduce_res, const Vie
   if (reduce_res.empty()) return {};
   STERNA_TRY(check_tile(r, reduce_res, "reduce_res"));
   if (reduce_res.rows() == dst.rows() && reduce_res.cols() == 1) return {};
-  return Fault(FaultKind::kRuleBroken, "SHAPE3", cat("'reduce_res' ", shape_text(reduce_res), " must be (", dst.rows(), ", 1)."));
+  return Fault(FaultKind::kRuleBroken, "SHAPE3",
+               cat("'reduce_res' ", shape_text(reduce_res), " must be (", dst.rows(), ", 1)."));
 }
 
 /// RED2: an initial value goes with load_reduce, and only with it. RED3 (remark): an idle accumulator is read out.
@@ -38,7 +41,9 @@ inline Status check_reduce_cmd(const Rules& r, ReduceCmd cmd, const Scalar& init
   if (cmd == ReduceCmd::kLoadReduce && init.is_none)
     return Fault(FaultKind::kRuleBroken, "RED2", "reduce_cmd is load_reduce, so the value to load must be given.");
   if (cmd == ReduceCmd::kIdle && !reduce_res.empty())
-    r.warn("RED3", "reduce_cmd is idle, so 'reduce_res' gets what an earlier instruction left in the accumulators; use reset_reduce.");
+    r.warn("RED3",
+           "reduce_cmd is idle, so 'reduce_res' gets what an earlier instruction left in the accumulators; use "
+           "reset_reduce.");
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records that steer a run rather than compute: allocation, registers, regions, printing. Regions are opened and closed by records
-// in the stream; the executor walks them.
+// Records that steer a run rather than compute: allocation, registers, regions, printing. Regions are opened and closed
+// by records in the stream; the executor walks them.
 #pragma once
 
 #include "sterna/base/text.h"
@@ -17,7 +17,8 @@ inline Status check_register(RegisterRef reg, std::string_view what) {
 
 /// The tensor gets its storage here; its bytes become undefined.
 struct Alloc {
-  static constexpr Info info{"alloc", 0x01, "a tensor gets its storage; its bytes become undefined", "nki.language.ndarray"};
+  static constexpr Info info{"alloc", 0x01, "a tensor gets its storage; its bytes become undefined",
+                             "nki.language.ndarray"};
   TensorRef tensor;
   static constexpr auto fields() { return std::tuple{option("tensor", &Alloc::tensor, "the tensor")}; }
   Status check(const Rules& r) {
@@ -37,7 +38,8 @@ struct RegisterMove {
   int32_t value = 0;
   static constexpr auto fields() {
     using I = RegisterMove;
-    return std::tuple{option("dst", &I::dst, "register"), option("src", &I::src, "register, or none"), option("value", &I::value, "immediate when src is none")};
+    return std::tuple{option("dst", &I::dst, "register"), option("src", &I::src, "register, or none"),
+                      option("value", &I::value, "immediate when src is none")};
   }
   Status check(const Rules&) { return check_register(dst, "dst"); }
   Status execute(Machine& m) const {
@@ -53,12 +55,15 @@ struct RegisterLoad {
   RegisterRef dst;
   View src;
   static constexpr auto fields() {
-    return std::tuple{option("dst", &RegisterLoad::dst, "register"), in("src", &RegisterLoad::src, "tensor of one element, HBM or SBUF")};
+    return std::tuple{option("dst", &RegisterLoad::dst, "register"),
+                      in("src", &RegisterLoad::src, "tensor of one element, HBM or SBUF")};
   }
   Status check(const Rules&) {
     STERNA_TRY(check_register(dst, "dst"));
     if (src.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
-    if (src.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; src ", shape_text(src), " has ", src.elements(), "."));
+    if (src.elements() != 1)
+      return Fault(FaultKind::kRuleBroken, "REG1",
+                   cat("A register holds one element; src ", shape_text(src), " has ", src.elements(), "."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -75,12 +80,15 @@ struct RegisterStore {
   View dst;
   RegisterRef src;
   static constexpr auto fields() {
-    return std::tuple{out("dst", &RegisterStore::dst, "tensor of one element, HBM or SBUF"), option("src", &RegisterStore::src, "register")};
+    return std::tuple{out("dst", &RegisterStore::dst, "tensor of one element, HBM or SBUF"),
+                      option("src", &RegisterStore::src, "register")};
   }
   Status check(const Rules&) {
     STERNA_TRY(check_register(src, "src"));
     if (dst.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'dst' is missing.");
-    if (dst.elements() != 1) return Fault(FaultKind::kRuleBroken, "REG1", cat("A register holds one element; dst ", shape_text(dst), " has ", dst.elements(), "."));
+    if (dst.elements() != 1)
+      return Fault(FaultKind::kRuleBroken, "REG1",
+                   cat("A register holds one element; dst ", shape_text(dst), " has ", dst.elements(), "."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -98,20 +106,25 @@ struct RegisterStore {
 
 inline Status walked_by_executor() { return Fault(FaultKind::kBug, "", "region records are walked by the executor"); }
 
-/// The records up to the matching end run for reg = low, low + step, ... below high; low and high are immediates or registers.
+/// The records up to the matching end run for reg = low, low + step, ... below high; low and high are immediates or
+/// registers.
 struct Loop {
   static constexpr Info info{"loop", 0x05, "the region runs for reg = low .. high by step", "nki.language.fori_loop"};
   RegisterRef reg, low_reg, high_reg;
   int32_t low = 0, high = 0, step = 1;
   static constexpr auto fields() {
     using I = Loop;
-    return std::tuple{option("reg", &I::reg, "induction register"), option("low", &I::low, "first value"), option("high", &I::high, "bound"),
-                      option("step", &I::step, "positive step"), option("low_reg", &I::low_reg, "register instead of low"),
+    return std::tuple{option("reg", &I::reg, "induction register"),
+                      option("low", &I::low, "first value"),
+                      option("high", &I::high, "bound"),
+                      option("step", &I::step, "positive step"),
+                      option("low_reg", &I::low_reg, "register instead of low"),
                       option("high_reg", &I::high_reg, "register instead of high")};
   }
   Status check(const Rules&) {
     STERNA_TRY(check_register(reg, "reg"));
-    if (step <= 0) return Fault(FaultKind::kRuleBroken, "LOOP1", cat("The step of a loop is a positive number, not ", step, "."));
+    if (step <= 0)
+      return Fault(FaultKind::kRuleBroken, "LOOP1", cat("The step of a loop is a positive number, not ", step, "."));
     return {};
   }
   Status execute(Machine&) const { return walked_by_executor(); }
@@ -153,7 +166,8 @@ struct DevicePrint {
   View src;
   NameRef prefix;
   static constexpr auto fields() {
-    return std::tuple{in("src", &DevicePrint::src, "what to print"), option("prefix", &DevicePrint::prefix, "text before it")};
+    return std::tuple{in("src", &DevicePrint::src, "what to print"),
+                      option("prefix", &DevicePrint::prefix, "text before it")};
   }
   Status check(const Rules&) {
     if (src.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
@@ -163,6 +177,7 @@ struct DevicePrint {
   Work work(const Rules&) const { return {}; }
 };
 
-using Instructions = InstructionList<Alloc, RegisterMove, RegisterLoad, RegisterStore, Loop, While, If, End, DevicePrint>;
+using Instructions =
+    InstructionList<Alloc, RegisterMove, RegisterLoad, RegisterStore, Loop, While, If, End, DevicePrint>;
 
 }  // namespace sterna::control

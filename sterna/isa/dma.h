@@ -16,7 +16,8 @@ namespace sterna::dma_engine {
 inline Status check_reach(const View& v, std::string_view what) {
   if (v.empty()) return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing."));
   if (v.memory != Memory::kPsum) return {};
-  return Fault(FaultKind::kRuleBroken, "DMA1", cat("'", what, "' is in PSUM; a DMA reaches HBM and SBUF only. Use tensor_copy first."));
+  return Fault(FaultKind::kRuleBroken, "DMA1",
+               cat("'", what, "' is in PSUM; a DMA reaches HBM and SBUF only. Use tensor_copy first."));
 }
 
 /// DMA5, DMA6: priorities and hardware descriptor generation exist on this chip.
@@ -25,14 +26,16 @@ inline Status check_queue(const Rules& r, int32_t priority, DgeMode mode) {
     return Fault(FaultKind::kNotOnThisChip, "DMA5", "DMA priorities do not exist on this chip; leave 'priority' out.");
   if (priority > 3) return Fault(FaultKind::kRuleBroken, "DMA5", cat("A DMA priority is 0 to 3, not ", priority, "."));
   if (mode == DgeMode::kHardware && !r.chip->features.hardware_dge)
-    return Fault(FaultKind::kNotOnThisChip, "DMA6", "Hardware descriptor generation does not exist on this chip; use dge_mode unknown or swdge.");
+    return Fault(FaultKind::kNotOnThisChip, "DMA6",
+                 "Hardware descriptor generation does not exist on this chip; use dge_mode unknown or swdge.");
   return {};
 }
 
 /// dst takes src's elements in order, converted through fp32 when the types differ.
 ///
-/// Shapes  any two shapes of equal element counts; gather and scatter by a vector offset on dim 0; dynamic start by a scalar offset
-/// Rules   DMA1 (no PSUM) DMA2 (element counts) DMA3 (hardware DGE: equal types) DMA4 (indices in bounds unless skip)
+/// Shapes  any two shapes of equal element counts; gather and scatter by a vector offset on dim 0; dynamic start by a
+/// scalar offset Rules   DMA1 (no PSUM) DMA2 (element counts) DMA3 (hardware DGE: equal types) DMA4 (indices in bounds
+/// unless skip)
 ///         DMA5 (priority) DMA6 (hardware DGE exists)
 /// Source  nki.isa.dma_copy (SDK 2.32)
 struct DmaCopy {
@@ -45,17 +48,24 @@ struct DmaCopy {
 
   static constexpr auto fields() {
     using I = DmaCopy;
-    return std::tuple{out("dst", &I::dst, "where to"), in("src", &I::src, "where from"), option("priority", &I::priority, "queue priority, -1: none"),
+    return std::tuple{out("dst", &I::dst, "where to"),
+                      in("src", &I::src, "where from"),
+                      option("priority", &I::priority, "queue priority, -1: none"),
                       option("oob_mode", &I::oob_mode, "indices outside: error or skip"),
-                      option("dge_mode", &I::dge_mode, "who makes the descriptors"), option("engine", &I::engine, "queue that issues it")};
+                      option("dge_mode", &I::dge_mode, "who makes the descriptors"),
+                      option("engine", &I::engine, "queue that issues it")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_reach(dst, "dst"));
     STERNA_TRY(check_reach(src, "src"));
     if (dst.elements() != src.elements())
-      return Fault(FaultKind::kRuleBroken, "DMA2", cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, src ", shape_text(src), " has ", src.elements(), "."));
+      return Fault(FaultKind::kRuleBroken, "DMA2",
+                   cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, src ", shape_text(src), " has ",
+                       src.elements(), "."));
     if (dge_mode == DgeMode::kHardware && dst.dtype != src.dtype)
-      return Fault(FaultKind::kRuleBroken, "DMA3", cat("Hardware descriptor generation does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "DMA3",
+                   cat("Hardware descriptor generation does not convert: dst is ", name(dst.dtype), ", src ",
+                       name(src.dtype), "."));
     return check_queue(r, priority, dge_mode);
   }
   Status execute(Machine& m) const {
@@ -73,7 +83,8 @@ struct DmaCopy {
     return {};
   }
   static bool skips(const Operand& o) {
-    return o.row_offsets != nullptr && std::any_of(o.row_offsets, o.row_offsets + o.rows, [](int64_t offset) { return offset < 0; });
+    return o.row_offsets != nullptr &&
+           std::any_of(o.row_offsets, o.row_offsets + o.rows, [](int64_t offset) { return offset < 0; });
   }
   Work work(const Rules& r) const {
     Work w = count_dma(r, dst, src);
@@ -84,7 +95,8 @@ struct DmaCopy {
 
 /// dst = src with its axes turned round: dst's axis i is src's axis axes[i].
 ///
-/// Shapes  axes (1, 0), (2, 1, 0) or (3, 1, 2, 0), by default the one of src's rank; dst in SBUF has exactly the transposed shape. With an
+/// Shapes  axes (1, 0), (2, 1, 0) or (3, 1, 2, 0), by default the one of src's rank; dst in SBUF has exactly the
+/// transposed shape. With an
 ///         offset tensor: src's rows are gathered first, indices read column by column
 /// Types   equal types, bits are kept
 /// Rules   DMA1 DMA4 DMA5 DMA6 DT1 (axes) DT2 (dst in SBUF) DT3 (shape) DT4 (types) DT5 (hardware DGE) DT6 (indirect)
@@ -99,8 +111,11 @@ struct DmaTranspose {
 
   static constexpr auto fields() {
     using I = DmaTranspose;
-    return std::tuple{out("dst", &I::dst, "where to, SBUF"), in("src", &I::src, "where from"), option("axes", &I::axes, "(1, 0), (2, 1, 0) or (3, 1, 2, 0)"),
-                      option("priority", &I::priority, "queue priority, -1: none"), option("dge_mode", &I::dge_mode, "who makes the descriptors"),
+    return std::tuple{out("dst", &I::dst, "where to, SBUF"),
+                      in("src", &I::src, "where from"),
+                      option("axes", &I::axes, "(1, 0), (2, 1, 0) or (3, 1, 2, 0)"),
+                      option("priority", &I::priority, "queue priority, -1: none"),
+                      option("dge_mode", &I::dge_mode, "who makes the descriptors"),
                       option("oob_mode", &I::oob_mode, "indices outside: error or skip")};
   }
   Status check_axes() {
@@ -111,8 +126,10 @@ struct DmaTranspose {
       std::copy_n(kTurn[src.ndim - 2], 4, axes.value);
     }
     if (rank && axes.n == src.ndim && std::equal(axes.value, axes.value + axes.n, kTurn[src.ndim - 2])) return {};
-    return Fault(FaultKind::kRuleBroken, "DT1", cat("dma_transpose turns axes (1, 0), (2, 1, 0) or (3, 1, 2, 0) of a source of that rank; src is ",
-                                                    shape_text(src), ", axes ", shape_text(std::vector<int32_t>(axes.value, axes.value + axes.n)), "."));
+    return Fault(
+        FaultKind::kRuleBroken, "DT1",
+        cat("dma_transpose turns axes (1, 0), (2, 1, 0) or (3, 1, 2, 0) of a source of that rank; src is ",
+            shape_text(src), ", axes ", shape_text(std::vector<int32_t>(axes.value, axes.value + axes.n)), "."));
   }
   Status check_shape(const Rules& r) const {
     bool exact = dst.ndim == src.ndim;
@@ -120,19 +137,23 @@ struct DmaTranspose {
     if (exact) return {};
     std::vector<int64_t> wanted;
     for (int i = 0; i < axes.n; ++i) wanted.push_back(src.dims[axes.value[i]].count);
-    const std::string text = cat("dst ", shape_text(dst), " must be ", shape_text(wanted), ", src ", shape_text(src), " transposed.");
+    const std::string text =
+        cat("dst ", shape_text(dst), " must be ", shape_text(wanted), ", src ", shape_text(src), " transposed.");
     if (dst.rows() != wanted[0] || dst.elements() != src.elements()) return Fault(FaultKind::kRuleBroken, "DT3", text);
     return r.compat("DT3", text);
   }
   Status check_hardware() const {
     const int64_t rows = src.dims[0].count, last = src.dims[src.ndim - 1].count;
     if (size_of(src.dtype) == 2 && rows <= 16 && (rows & (rows - 1)) == 0 && last <= 128) return {};
-    return Fault(FaultKind::kRuleBroken, "DT5", cat("Hardware descriptor generation transposes 2-byte types, 1, 2, 4, 8 or 16 rows of at most 128 in the last axis; src is ",
-                                                    shape_text(src), " ", name(src.dtype), "."));
+    return Fault(FaultKind::kRuleBroken, "DT5",
+                 cat("Hardware descriptor generation transposes 2-byte types, 1, 2, 4, 8 or 16 rows of at most 128 in "
+                     "the last axis; src is ",
+                     shape_text(src), " ", name(src.dtype), "."));
   }
   Status check_indirect_source(const Rules& r) const {
     if (src.on_chip() || size_of(src.dtype) != 2 || src.dims[0].count % 16 != 0 || dge_mode == DgeMode::kHardware)
-      return r.compat("DT6", cat("A gathering transpose reads HBM, 2-byte types, a multiple of 16 rows, without hardware descriptor generation; src is ",
+      return r.compat("DT6", cat("A gathering transpose reads HBM, 2-byte types, a multiple of 16 rows, without "
+                                 "hardware descriptor generation; src is ",
                                  shape_text(src), " ", name(src.dtype), " in ", name(src.memory), "."));
     return {};
   }
@@ -140,9 +161,11 @@ struct DmaTranspose {
     STERNA_TRY(check_reach(dst, "dst"));
     STERNA_TRY(check_reach(src, "src"));
     STERNA_TRY(check_queue(r, priority, dge_mode));
-    if (dst.memory != Memory::kSbuf) return Fault(FaultKind::kRuleBroken, "DT2", "'dst' of dma_transpose must be in SBUF.");
+    if (dst.memory != Memory::kSbuf)
+      return Fault(FaultKind::kRuleBroken, "DT2", "'dst' of dma_transpose must be in SBUF.");
     if (dst.dtype != src.dtype)
-      return Fault(FaultKind::kRuleBroken, "DT4", cat("dma_transpose does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "DT4",
+                   cat("dma_transpose does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
     STERNA_TRY(check_axes());
     STERNA_TRY(check_shape(r));
     if (src.kind == ViewKind::kIndirect) return check_indirect_source(r);
@@ -159,8 +182,8 @@ struct DmaTranspose {
 
 /// dst = src0 + src1 + ..., element by element, in the order of the sources, in fp32, converted once.
 ///
-/// Shapes  any shapes of equal element counts, HBM or SBUF. Read-modify-write: two sources, one of which is dst or a gather
-/// Rules   DMA1 DMA2 DMA4 DC1 (add only) DC2 (2 to 16 sources; 2 with an offset tensor) DC3 (unique indices)
+/// Shapes  any shapes of equal element counts, HBM or SBUF. Read-modify-write: two sources, one of which is dst or a
+/// gather Rules   DMA1 DMA2 DMA4 DC1 (add only) DC2 (2 to 16 sources; 2 with an offset tensor) DC3 (unique indices)
 /// Source  nki.isa.dma_compute (SDK 2.32); srcs is src0, src1, ... here; scales are all 1
 struct DmaCompute {
   static constexpr Info info{"dma_compute", 0x82, "dst = sum of the sources", "nki.isa.dma_compute"};
@@ -171,19 +194,32 @@ struct DmaCompute {
 
   static constexpr auto fields() {
     using I = DmaCompute;
-    return std::tuple{out("dst", &I::dst, "where to"), in("src0", &I::src0, "first source"), in("src1", &I::src1, "second source"),
-                      in("src2", &I::src2, "third source"), in("src3", &I::src3, "a source"), in("src4", &I::src4, "a source"),
-                      in("src5", &I::src5, "a source"), in("src6", &I::src6, "a source"), in("src7", &I::src7, "a source"),
-                      in("src8", &I::src8, "a source"), in("src9", &I::src9, "a source"), in("src10", &I::src10, "a source"),
-                      in("src11", &I::src11, "a source"), in("src12", &I::src12, "a source"), in("src13", &I::src13, "a source"),
-                      in("src14", &I::src14, "a source"), in("src15", &I::src15, "a source"), option("reduce_op", &I::reduce_op, "add"),
+    return std::tuple{out("dst", &I::dst, "where to"),
+                      in("src0", &I::src0, "first source"),
+                      in("src1", &I::src1, "second source"),
+                      in("src2", &I::src2, "third source"),
+                      in("src3", &I::src3, "a source"),
+                      in("src4", &I::src4, "a source"),
+                      in("src5", &I::src5, "a source"),
+                      in("src6", &I::src6, "a source"),
+                      in("src7", &I::src7, "a source"),
+                      in("src8", &I::src8, "a source"),
+                      in("src9", &I::src9, "a source"),
+                      in("src10", &I::src10, "a source"),
+                      in("src11", &I::src11, "a source"),
+                      in("src12", &I::src12, "a source"),
+                      in("src13", &I::src13, "a source"),
+                      in("src14", &I::src14, "a source"),
+                      in("src15", &I::src15, "a source"),
+                      option("reduce_op", &I::reduce_op, "add"),
                       option("unique_indices", &I::unique_indices, "no index appears twice"),
                       option("oob_mode", &I::oob_mode, "indices outside: error or skip")};
   }
   /// The sources that are given.
   std::vector<const View*> sources() const {
     std::vector<const View*> list;
-    for (const View* v : {&src0, &src1, &src2, &src3, &src4, &src5, &src6, &src7, &src8, &src9, &src10, &src11, &src12, &src13, &src14, &src15})
+    for (const View* v : {&src0, &src1, &src2, &src3, &src4, &src5, &src6, &src7, &src8, &src9, &src10, &src11, &src12,
+                          &src13, &src14, &src15})
       if (!v->empty()) list.push_back(v);
     return list;
   }
@@ -195,13 +231,20 @@ struct DmaCompute {
       STERNA_TRY(check_reach(*v, "srcs"));
       indirect = indirect || v->kind == ViewKind::kIndirect;
       if (v->elements() != dst.elements())
-        return Fault(FaultKind::kRuleBroken, "DMA2", cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, a source ", shape_text(*v), " has ", v->elements(), "."));
+        return Fault(FaultKind::kRuleBroken, "DMA2",
+                     cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, a source ", shape_text(*v),
+                         " has ", v->elements(), "."));
     }
-    if (reduce_op != AluOp::kAdd) return Fault(FaultKind::kRuleBroken, "DC1", cat("dma_compute adds; 'reduce_op' may not be ", name(reduce_op), "."));
+    if (reduce_op != AluOp::kAdd)
+      return Fault(FaultKind::kRuleBroken, "DC1",
+                   cat("dma_compute adds; 'reduce_op' may not be ", name(reduce_op), "."));
     if (list.empty() || (indirect && list.size() != 2))
-      return Fault(FaultKind::kRuleBroken, "DC2", cat("dma_compute takes up to 16 sources, and exactly 2 with an offset tensor; ", list.size(), " given."));
+      return Fault(
+          FaultKind::kRuleBroken, "DC2",
+          cat("dma_compute takes up to 16 sources, and exactly 2 with an offset tensor; ", list.size(), " given."));
     if (indirect && !unique_indices)
-      return Fault(FaultKind::kNotImplemented, "DC3", "dma_compute with indices that repeat (unique_indices=False) is not supported by NKI either.");
+      return Fault(FaultKind::kNotImplemented, "DC3",
+                   "dma_compute with indices that repeat (unique_indices=False) is not supported by NKI either.");
     return {};
   }
   Status execute(Machine& m) const { return execute_dma_sum(m, dst, sources(), oob_mode); }

@@ -44,7 +44,8 @@ Turned turned(const View& src) {
 }
 
 /// dst[k][mid][r] = src[r][mid][k] for r in [first, first + rows), in dst's flattened rows.
-void turn_rows(const Operand& d, const std::byte* from, int64_t row_pitch, const Turned& t, int64_t first, int64_t rows) {
+void turn_rows(const Operand& d, const std::byte* from, int64_t row_pitch, const Turned& t, int64_t first,
+               int64_t rows) {
   const int64_t size = size_of(d.dtype);
   for (size_t mid = 0; mid < t.middle.size(); ++mid) {
     const int64_t col = static_cast<int64_t>(mid) * t.rows + first;
@@ -76,7 +77,8 @@ std::vector<ElementState> turn_states(const std::vector<ElementState>& from, con
   for (int64_t r = 0; r < t.rows; ++r)
     for (int64_t mid = 0; mid < middle; ++mid)
       for (int64_t k = 0; k < t.last; ++k)
-        out[static_cast<size_t>((k * middle + mid) * t.rows + r)] = from[static_cast<size_t>((r * middle + mid) * t.last + k)];
+        out[static_cast<size_t>((k * middle + mid) * t.rows + r)] =
+            from[static_cast<size_t>((r * middle + mid) * t.last + k)];
   return out;
 }
 
@@ -109,7 +111,8 @@ Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mo
     row.dims[0] = {0, 1};
     row.offset += std::max<int64_t>(0, places[r]);
     if (places[r] >= 0 && !in_bounds(row, m.tensor(src.tensor)))
-      return Fault(FaultKind::kOutOfBounds, "DYN2", cat("src: with the index of row ", r, " the view leaves the ", m.describe(src), "."));
+      return Fault(FaultKind::kOutOfBounds, "DYN2",
+                   cat("src: with the index of row ", r, " the view leaves the ", m.describe(src), "."));
   }
   s.row_offsets = offsets.data();
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));

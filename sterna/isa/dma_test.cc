@@ -8,7 +8,9 @@ namespace {
 
 class Dma : public IsaTest {
  protected:
-  View hbm(const Shape& shape, const Values& values, DType dtype = kF32) { return with(shape, values, dtype, Memory::kHbm); }
+  View hbm(const Shape& shape, const Values& values, DType dtype = kF32) {
+    return with(shape, values, dtype, Memory::kHbm);
+  }
   View indices(const Words& words) { return with_bits({static_cast<int64_t>(words.size()), 1}, words, kU32); }
 };
 
@@ -174,7 +176,8 @@ TEST_F(Dma, TransposeMovesDefinedness) {
 
 TEST_F(Dma, GatheringTransposeReadsIndicesColumnByColumn) {
   // Index tensor [[1, 3], [2, 0]]: in the order of its columns 1, 2, 3, 0.
-  const View table = hbm({4, 3}, ramp(12), kBf16), index = with_bits({2, 2}, {1, 3, 2, 0}, kU32), d = make({3, 4}, kBf16);
+  const View table = hbm({4, 3}, ramp(12), kBf16), index = with_bits({2, 2}, {1, 3, 2, 0}, kU32),
+             d = make({3, 4}, kBf16);
   EXPECT_RUNS((DmaTranspose{d, indirect(table, index)}));
   const size_t row[4] = {1, 2, 3, 0};
   for (size_t i = 0; i < 4; ++i)
@@ -212,7 +215,8 @@ TEST_F(Dma, TransposeRefusals) {
 // --- dma_compute
 
 TEST_F(Dma, ComputeAddsInOrderInFp32) {
-  const View a = hbm({2, 3}, {1e8f, 1, 2, 3, 4, 5}), b = with({2, 3}, {1, 1, 1, 1, 1, 1}), c = with({1, 6}, {-1e8f, 2, 2, 2, 2, 2}, kBf16), d = make({2, 3});
+  const View a = hbm({2, 3}, {1e8f, 1, 2, 3, 4, 5}), b = with({2, 3}, {1, 1, 1, 1, 1, 1}),
+             c = with({1, 6}, {-1e8f, 2, 2, 2, 2, 2}, kBf16), d = make({2, 3});
   DmaCompute i{d, a, b, c};
   EXPECT_RUNS(i);
   const float first = (1e8f + 1.0f) + get(c)[0];

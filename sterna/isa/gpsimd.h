@@ -14,7 +14,8 @@
 
 namespace sterna::gpsimd_engine {
 
-/// The affine part of iota and affine_select for one partition: sum of step * index for each element, outermost index first.
+/// The affine part of iota and affine_select for one partition: sum of step * index for each element, outermost index
+/// first.
 inline std::vector<int32_t> pattern_row(const Pattern& pattern) {
   std::vector<int32_t> row{0};
   for (int k = 0; k < pattern.n; ++k) {
@@ -38,9 +39,12 @@ inline Result<int32_t> whole_number(Machine& m, const Scalar& scalar) {
 inline Status check_pattern(const Pattern& pattern, const View& dst) {
   for (int k = 0; k < pattern.n; ++k)
     if (pattern.steps[k].count <= 0)
-      return Fault(FaultKind::kRuleBroken, "IOTA2", cat("A pattern's counts are positive; number ", k, " is ", pattern.steps[k].count, "."));
+      return Fault(FaultKind::kRuleBroken, "IOTA2",
+                   cat("A pattern's counts are positive; number ", k, " is ", pattern.steps[k].count, "."));
   if (pattern.elements() != dst.cols())
-    return Fault(FaultKind::kRuleBroken, "IOTA1", cat("The pattern covers ", pattern.elements(), " elements, dst ", shape_text(dst), " has ", dst.cols(), " in a partition."));
+    return Fault(FaultKind::kRuleBroken, "IOTA1",
+                 cat("The pattern covers ", pattern.elements(), " elements, dst ", shape_text(dst), " has ", dst.cols(),
+                     " in a partition."));
   return {};
 }
 
@@ -61,8 +65,10 @@ struct Iota {
 
   static constexpr auto fields() {
     using I = Iota;
-    return std::tuple{out("dst", &I::dst, "result tile"), option("pattern", &I::pattern, "[[step, count], ...], outermost first"),
-                      in("offset", &I::offset, "start"), option("channel_multiplier", &I::channel_multiplier, "step from one partition to the next")};
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      option("pattern", &I::pattern, "[[step, count], ...], outermost first"),
+                      in("offset", &I::offset, "start"),
+                      option("channel_multiplier", &I::channel_multiplier, "step from one partition to the next")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -96,7 +102,8 @@ struct Iota {
 /// Rules   P1 P2 ENG2 SHAPE1 SHAPE2 IOTA1 IOTA2 AFF1 (a comparison)
 /// Source  nki.isa.affine_select (SDK 2.32)
 struct AffineSelect {
-  static constexpr Info info{"affine_select", 0xa1, "dst = on_true_tile where an affine value compares with 0", "nki.isa.affine_select"};
+  static constexpr Info info{"affine_select", 0xa1, "dst = on_true_tile where an affine value compares with 0",
+                             "nki.isa.affine_select"};
   View dst;
   Pattern pattern;
   int32_t channel_multiplier = 0;
@@ -107,10 +114,13 @@ struct AffineSelect {
 
   static constexpr auto fields() {
     using I = AffineSelect;
-    return std::tuple{out("dst", &I::dst, "result tile"), option("pattern", &I::pattern, "[[step, count], ...], outermost first"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      option("pattern", &I::pattern, "[[step, count], ...], outermost first"),
                       option("channel_multiplier", &I::channel_multiplier, "step from one partition to the next"),
-                      in("on_true_tile", &I::on_true_tile, "input tile"), in("on_false_value", &I::on_false_value, "fp32 immediate"),
-                      option("cmp_op", &I::cmp_op, "comparison with 0"), in("offset", &I::offset, "start")};
+                      in("on_true_tile", &I::on_true_tile, "input tile"),
+                      in("on_false_value", &I::on_false_value, "fp32 immediate"),
+                      option("cmp_op", &I::cmp_op, "comparison with 0"),
+                      in("offset", &I::offset, "start")};
   }
   static bool is_comparison(AluOp op) { return op >= AluOp::kEqual && op <= AluOp::kLessEqual; }
   Status check(const Rules& r) {
@@ -118,8 +128,10 @@ struct AffineSelect {
     STERNA_TRY(check_tile(r, on_true_tile, "on_true_tile"));
     STERNA_TRY(fit(r, on_true_tile, dst, "on_true_tile"));
     STERNA_TRY(check_gpsimd(r, {&dst, &on_true_tile}));
-    if (!is_comparison(cmp_op)) return Fault(FaultKind::kRuleBroken, "AFF1", cat("'cmp_op' is ", name(cmp_op), ", which does not compare."));
-    if (on_false_value.is_view || on_false_value.is_none) return Fault(FaultKind::kWrongType, "ARG3", "'on_false_value' of affine_select must be a number.");
+    if (!is_comparison(cmp_op))
+      return Fault(FaultKind::kRuleBroken, "AFF1", cat("'cmp_op' is ", name(cmp_op), ", which does not compare."));
+    if (on_false_value.is_view || on_false_value.is_none)
+      return Fault(FaultKind::kWrongType, "ARG3", "'on_false_value' of affine_select must be a number.");
     return check_pattern(pattern, dst);
   }
   template <class Compare>
@@ -171,18 +183,20 @@ struct AffineSelect {
 
 /// dst[0, i] = reduction of data[p, i] over the partitions p, ascending.
 ///
-/// Types   fp32, converted once; 32-bit integers throughout: exact integers, as for tensor_tensor on GpSimd; bit operators keep bits
-/// Rules   P1 P2 ENG2 PRED3 (one partition) SHAPE4 RED1 (add average maximum bitwise_or bitwise_and) TYPE1
-/// Source  nki.isa.tensor_partition_reduce (SDK 2.32)
+/// Types   fp32, converted once; 32-bit integers throughout: exact integers, as for tensor_tensor on GpSimd; bit
+/// operators keep bits Rules   P1 P2 ENG2 PRED3 (one partition) SHAPE4 RED1 (add average maximum bitwise_or
+/// bitwise_and) TYPE1 Source  nki.isa.tensor_partition_reduce (SDK 2.32)
 struct TensorPartitionReduce {
-  static constexpr Info info{"tensor_partition_reduce", 0xa2, "dst = reduction of data over partitions", "nki.isa.tensor_partition_reduce"};
+  static constexpr Info info{"tensor_partition_reduce", 0xa2, "dst = reduction of data over partitions",
+                             "nki.isa.tensor_partition_reduce"};
   View dst;
   AluOp op = AluOp::kAdd;
   View data;
 
   static constexpr auto fields() {
     using I = TensorPartitionReduce;
-    return std::tuple{out("dst", &I::dst, "[1, N]"), option("op", &I::op, "reduction"), in("data", &I::data, "input tile [P, N]")};
+    return std::tuple{out("dst", &I::dst, "[1, N]"), option("op", &I::op, "reduction"),
+                      in("data", &I::data, "input tile [P, N]")};
   }
   bool in_integers() const {
     auto wide = [](const View& v) { return is_integer(v.dtype) && size_of(v.dtype) == 4; };
@@ -192,9 +206,11 @@ struct TensorPartitionReduce {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     STERNA_TRY(check_gpsimd(r, {&dst, &data}));
-    if (dst.rows() != 1) return Fault(FaultKind::kRuleBroken, "PRED3", cat("dst ", shape_text(dst), " must have one partition."));
+    if (dst.rows() != 1)
+      return Fault(FaultKind::kRuleBroken, "PRED3", cat("dst ", shape_text(dst), " must have one partition."));
     STERNA_TRY(check_cols(dst, data.cols(), "dst"));
-    STERNA_TRY(check_reduce_op(op, {AluOp::kAdd, AluOp::kAverage, AluOp::kMaximum, AluOp::kBitwiseOr, AluOp::kBitwiseAnd}, "op"));
+    STERNA_TRY(check_reduce_op(
+        op, {AluOp::kAdd, AluOp::kAverage, AluOp::kMaximum, AluOp::kBitwiseOr, AluOp::kBitwiseAnd}, "op"));
     return is_bitwise(op) ? check_integers({&dst, &data}, op) : Status{};
   }
   Status execute(Machine& m) const {
@@ -232,14 +248,15 @@ struct TensorPartitionReduce {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kGpSimd, {&dst, &data}); }
 };
 
-/// For each element of a row of segment ids: where its segment (a run of equal ids) begins and where it ends (one past the last). Id 0 is
-/// padding: n and -1.
+/// For each element of a row of segment ids: where its segment (a run of equal ids) begins and where it ends (one past
+/// the last). Id 0 is padding: n and -1.
 ///
 /// Shapes  segment_ids: [1, N]; dst: [1, 2, N], begins then ends
 /// Rules   P1 P2 ENG2 SEQ1 (one partition) SEQ2 (types) SHAPE4
 /// Source  nki.isa.sequence_bounds (SDK 2.32)
 struct SequenceBounds {
-  static constexpr Info info{"sequence_bounds", 0xa5, "begin and end of each element's segment", "nki.isa.sequence_bounds"};
+  static constexpr Info info{"sequence_bounds", 0xa5, "begin and end of each element's segment",
+                             "nki.isa.sequence_bounds"};
   View dst, segment_ids;
 
   static constexpr auto fields() {
@@ -251,9 +268,12 @@ struct SequenceBounds {
     STERNA_TRY(check_tile(r, segment_ids, "segment_ids"));
     STERNA_TRY(check_gpsimd(r, {&dst, &segment_ids}));
     for (const View* v : {&dst, &segment_ids}) {
-      if (v->rows() != 1) return Fault(FaultKind::kRuleBroken, "SEQ1", cat("sequence_bounds works on one partition, not ", v->rows(), "."));
+      if (v->rows() != 1)
+        return Fault(FaultKind::kRuleBroken, "SEQ1",
+                     cat("sequence_bounds works on one partition, not ", v->rows(), "."));
       if (v->dtype != DType::kFloat32 && v->dtype != DType::kInt32)
-        return Fault(FaultKind::kRuleBroken, "SEQ2", cat("sequence_bounds takes float32 and int32, not ", name(v->dtype), "."));
+        return Fault(FaultKind::kRuleBroken, "SEQ2",
+                     cat("sequence_bounds takes float32 and int32, not ", name(v->dtype), "."));
     }
     return check_cols(dst, 2 * segment_ids.cols(), "dst");
   }
@@ -264,7 +284,9 @@ struct SequenceBounds {
     std::vector<uint32_t> id(static_cast<size_t>(n));
     std::vector<float> bounds(static_cast<size_t>(2 * n));
     load_bits(a, 0, 0, n, id.data());
-    auto padding = [&](int64_t i) { return a.dtype == DType::kFloat32 ? (id[static_cast<size_t>(i)] << 1) == 0 : id[static_cast<size_t>(i)] == 0; };
+    auto padding = [&](int64_t i) {
+      return a.dtype == DType::kFloat32 ? (id[static_cast<size_t>(i)] << 1) == 0 : id[static_cast<size_t>(i)] == 0;
+    };
     for (int64_t begin = 0, end; begin < n; begin = end) {
       for (end = begin + 1; end < n && id[static_cast<size_t>(end)] == id[static_cast<size_t>(begin)];) ++end;
       std::fill_n(bounds.begin() + begin, end - begin, static_cast<float>(padding(begin) ? n : begin));
@@ -280,14 +302,15 @@ struct SequenceBounds {
   }
 };
 
-/// On partitions 0, 16, 32, ...: the places of src's non-zero elements plus index_offset, then padding_val, and in the last element how
-/// many there are. The other partitions of dst stay as they are.
+/// On partitions 0, 16, 32, ...: the places of src's non-zero elements plus index_offset, then padding_val, and in the
+/// last element how many there are. The other partitions of dst stay as they are.
 ///
 /// Shapes  src: [P, N]; dst: [P, N + 1]
 /// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 NZ1 (types)
 /// Source  nki.isa.nonzero_with_count (SDK 2.32)
 struct NonzeroWithCount {
-  static constexpr Info info{"nonzero_with_count", 0xa6, "where elements are not zero, and how many", "nki.isa.nonzero_with_count"};
+  static constexpr Info info{"nonzero_with_count", 0xa6, "where elements are not zero, and how many",
+                             "nki.isa.nonzero_with_count"};
   static constexpr int64_t kEvery = 16;  ///< partitions of one GpSimd core; it uses the first
   View dst, src;
   Scalar index_offset = Scalar::of(0.0), padding_val = Scalar::of(-1.0);
@@ -295,7 +318,8 @@ struct NonzeroWithCount {
   static constexpr auto fields() {
     using I = NonzeroWithCount;
     return std::tuple{inout("dst", &I::dst, "[P, N + 1] int32"), in("src", &I::src, "[P, N] float32 or int32"),
-                      in("index_offset", &I::index_offset, "added to each index"), in("padding_val", &I::padding_val, "after the last index")};
+                      in("index_offset", &I::index_offset, "added to each index"),
+                      in("padding_val", &I::padding_val, "after the last index")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -304,7 +328,9 @@ struct NonzeroWithCount {
     STERNA_TRY(check_rows(src, dst, "src"));
     STERNA_TRY(check_cols(dst, src.cols() + 1, "dst"));
     if (dst.dtype != DType::kInt32 || (src.dtype != DType::kInt32 && src.dtype != DType::kFloat32))
-      return Fault(FaultKind::kRuleBroken, "NZ1", cat("nonzero_with_count writes int32 from float32 or int32, not ", name(dst.dtype), " from ", name(src.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "NZ1",
+                   cat("nonzero_with_count writes int32 from float32 or int32, not ", name(dst.dtype), " from ",
+                       name(src.dtype), "."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -333,6 +359,7 @@ struct NonzeroWithCount {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kGpSimd, {&dst, &src}); }
 };
 
-using Instructions = Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers>;
+using Instructions =
+    Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers>;
 
 }  // namespace sterna::gpsimd_engine

@@ -12,20 +12,27 @@ namespace sterna::gpsimd_engine {
 /// GAT1: gathers do not convert.
 inline Status check_gather_types(const View& dst, const View& data, std::string_view what) {
   if (dst.dtype == data.dtype) return {};
-  return Fault(FaultKind::kRuleBroken, "GAT1", cat("A gather does not convert: dst is ", name(dst.dtype), ", '", what, "' ", name(data.dtype), "."));
+  return Fault(FaultKind::kRuleBroken, "GAT1",
+               cat("A gather does not convert: dst is ", name(dst.dtype), ", '", what, "' ", name(data.dtype), "."));
 }
 
 /// GAT2: an index outside a partition.
 inline Status check_index(int64_t index, int64_t size, int64_t row, std::string_view what) {
   if (index >= 0 && index < size) return {};
-  return Fault(FaultKind::kOutOfBounds, "GAT2", cat("'", what, "' has the index ", index, " for partition ", row, "; allowed are 0 to ", size - 1, "."));
+  return Fault(FaultKind::kOutOfBounds, "GAT2",
+               cat("'", what, "' has the index ", index, " for partition ", row, "; allowed are 0 to ", size - 1, "."));
 }
 
 /// One row of a gather: dst's elements are data's at `from`, bits and definedness alike.
 class RowGather {
  public:
   RowGather(Machine& m, const View& dst, const Operand& d, const View& data, Operand& s)
-      : m_(m), dst_(dst), d_(d), s_(s), from_states_(m.element_states_if_partial(data)), row_(static_cast<size_t>(s.cols)),
+      : m_(m),
+        dst_(dst),
+        d_(d),
+        s_(s),
+        from_states_(m.element_states_if_partial(data)),
+        row_(static_cast<size_t>(s.cols)),
         picked_(static_cast<size_t>(d.cols)) {
     if (s.storage->defined == d.storage->defined) snapshot_.copy(s_);
     if (!from_states_.empty()) states_.resize(static_cast<size_t>(d.rows * d.cols));
@@ -61,7 +68,8 @@ struct NcNGather {
 
   static constexpr auto fields() {
     using I = NcNGather;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "where from"), in("indices", &I::indices, "uint32: which elements")};
+    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "where from"),
+                      in("indices", &I::indices, "uint32: which elements")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -72,8 +80,10 @@ struct NcNGather {
     STERNA_TRY(check_rows(indices, dst, "indices"));
     STERNA_TRY(check_cols(indices, dst.cols(), "indices"));
     STERNA_TRY(check_gather_types(dst, data, "data"));
-    if (is_float(indices.dtype)) return Fault(FaultKind::kRuleBroken, "GAT3", cat("'indices' must be uint32, not ", name(indices.dtype), "."));
-    if (indices.dtype != DType::kUInt32) return r.compat("GAT3", cat("'indices' must be uint32, not ", name(indices.dtype), "."));
+    if (is_float(indices.dtype))
+      return Fault(FaultKind::kRuleBroken, "GAT3", cat("'indices' must be uint32, not ", name(indices.dtype), "."));
+    if (indices.dtype != DType::kUInt32)
+      return r.compat("GAT3", cat("'indices' must be uint32, not ", name(indices.dtype), "."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -101,13 +111,14 @@ struct NcNGather {
   }
 };
 
-/// In each group of 16 partitions: the group's indices, read partition by partition and then column by column, name places in the
-/// partitions of src_buffer; dst gets num_elem_per_idx adjoining elements from each, in every partition of the group.
+/// In each group of 16 partitions: the group's indices, read partition by partition and then column by column, name
+/// places in the partitions of src_buffer; dst gets num_elem_per_idx adjoining elements from each, in every partition
+/// of the group.
 ///
 /// Shapes  src_buffer: [P, N]; index: [P, M]; dst: [P, num_valid_indices * num_elem_per_idx]; P a multiple of 16
 /// Types   bits are kept; index uint16
-/// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 GAT1 GAT2 GAT4 (P) GAT5 (num_elem_per_idx) GAT6 (number of indices) GAT7 (index type)
-/// Source  nki.isa.local_gather (SDK 2.32)
+/// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 GAT1 GAT2 GAT4 (P) GAT5 (num_elem_per_idx) GAT6 (number of indices) GAT7 (index
+/// type) Source  nki.isa.local_gather (SDK 2.32)
 struct LocalGather {
   static constexpr Info info{"local_gather", 0xa4, "gather by indices shared by 16 partitions", "nki.isa.local_gather"};
   static constexpr int64_t kGroup = 16;
@@ -118,7 +129,8 @@ struct LocalGather {
 
   static constexpr auto fields() {
     using I = LocalGather;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("src_buffer", &I::src_buffer, "where from"), in("index", &I::index, "uint16: which elements"),
+    return std::tuple{out("dst", &I::dst, "result tile"), in("src_buffer", &I::src_buffer, "where from"),
+                      in("index", &I::index, "uint16: which elements"),
                       option("num_elem_per_idx", &I::num_elem_per_idx, "adjoining elements for each index"),
                       option("num_valid_indices", &I::num_valid_indices, "indices of a group that count, -1: all")};
   }
@@ -131,14 +143,20 @@ struct LocalGather {
     STERNA_TRY(check_rows(src_buffer, dst, "src_buffer"));
     STERNA_TRY(check_rows(index, dst, "index"));
     STERNA_TRY(check_gather_types(dst, src_buffer, "src_buffer"));
-    auto broken = [](const char* rule, std::string text) { return Fault(FaultKind::kRuleBroken, rule, std::move(text)); };
-    if (dst.rows() % kGroup != 0) return broken("GAT4", cat("local_gather works on groups of 16 partitions; ", dst.rows(), " is not a multiple of 16."));
+    auto broken = [](const char* rule, std::string text) {
+      return Fault(FaultKind::kRuleBroken, rule, std::move(text));
+    };
+    if (dst.rows() % kGroup != 0)
+      return broken("GAT4",
+                    cat("local_gather works on groups of 16 partitions; ", dst.rows(), " is not a multiple of 16."));
     if (num_elem_per_idx < 1 || num_elem_per_idx > 32 || (num_elem_per_idx & (num_elem_per_idx - 1)) != 0)
       return broken("GAT5", cat("num_elem_per_idx is 1, 2, 4, 8, 16 or 32, not ", num_elem_per_idx, "."));
     if (valid() > index.cols() * kGroup || valid() > kMost)
-      return broken("GAT6", cat("A group has ", index.cols() * kGroup, " indices, ", valid(), " are asked for; at most ", kMost, " are taken."));
+      return broken("GAT6", cat("A group has ", index.cols() * kGroup, " indices, ", valid(),
+                                " are asked for; at most ", kMost, " are taken."));
     if (is_float(index.dtype)) return broken("GAT7", cat("'index' must be uint16, not ", name(index.dtype), "."));
-    if (index.dtype != DType::kUInt16) STERNA_TRY(r.compat("GAT7", cat("'index' must be uint16, not ", name(index.dtype), ".")));
+    if (index.dtype != DType::kUInt16)
+      STERNA_TRY(r.compat("GAT7", cat("'index' must be uint16, not ", name(index.dtype), ".")));
     return check_cols(dst, valid() * num_elem_per_idx, "dst");
   }
   /// Only the indices that count have to be defined.

@@ -20,7 +20,8 @@ TEST_F(GpSimd, IotaFollowsThePattern) {
   EXPECT_RUNS((Iota{d, {2, {{100, 2}, {-1, 4}}}, Scalar::of(5.0), 1000}));
   for (int p = 0; p < 3; ++p)
     for (int i = 0; i < 2; ++i)
-      for (int j = 0; j < 4; ++j) EXPECT_EQ(get(d)[static_cast<size_t>(p * 8 + i * 4 + j)], static_cast<float>(5 + 1000 * p + 100 * i - j));
+      for (int j = 0; j < 4; ++j)
+        EXPECT_EQ(get(d)[static_cast<size_t>(p * 8 + i * 4 + j)], static_cast<float>(5 + 1000 * p + 100 * i - j));
 }
 
 TEST_F(GpSimd, IotaTakesItsOffsetFromATensorAndConverts) {
@@ -52,9 +53,12 @@ TEST_F(GpSimd, AffineSelectMakesACausalMask) {
 
 TEST_F(GpSimd, AffineSelectKnowsEveryComparison) {
   const View x = with({1, 5}, ramp(5, 1)), d = make({1, 5}, kBf16);
-  const struct { AluOp op; Values want; } cases[] = {
-      {AluOp::kEqual, {0, 0, 3, 0, 0}},   {AluOp::kNotEqual, {1, 2, 0, 4, 5}}, {AluOp::kGreater, {0, 0, 0, 4, 5}},
-      {AluOp::kGreaterEqual, {0, 0, 3, 4, 5}}, {AluOp::kLess, {1, 2, 0, 0, 0}},     {AluOp::kLessEqual, {1, 2, 3, 0, 0}}};
+  const struct {
+    AluOp op;
+    Values want;
+  } cases[] = {{AluOp::kEqual, {0, 0, 3, 0, 0}},   {AluOp::kNotEqual, {1, 2, 0, 4, 5}},
+               {AluOp::kGreater, {0, 0, 0, 4, 5}}, {AluOp::kGreaterEqual, {0, 0, 3, 4, 5}},
+               {AluOp::kLess, {1, 2, 0, 0, 0}},    {AluOp::kLessEqual, {1, 2, 3, 0, 0}}};
   for (const auto& c : cases) {
     EXPECT_RUNS((AffineSelect{d, {1, {{1, 5}}}, 0, x, Scalar::of(0.0), c.op, Scalar::of(-2.0)}));
     EXPECT_EQ(get(d), c.want) << name(c.op);
@@ -71,7 +75,8 @@ TEST_F(GpSimd, AffineSelectRefusals) {
   const View x = with({1, 5}, ramp(5)), d = make({1, 5});
   EXPECT_REFUSED("AFF1", (AffineSelect{d, {1, {{1, 5}}}, 0, x, Scalar::of(0.0), AluOp::kAdd}));
   EXPECT_REFUSED("IOTA1", (AffineSelect{d, {1, {{1, 4}}}, 0, x, Scalar::of(0.0)}));
-  EXPECT_REFUSED("ENG2", (AffineSelect{d, {1, {{1, 5}}}, 0, with({1, 5}, ramp(5), kF32, Memory::kPsum), Scalar::of(0.0)}));
+  EXPECT_REFUSED("ENG2",
+                 (AffineSelect{d, {1, {{1, 5}}}, 0, with({1, 5}, ramp(5), kF32, Memory::kPsum), Scalar::of(0.0)}));
   EXPECT_REFUSED("ARG3", (AffineSelect{d, {1, {{1, 5}}}, 0, x, Scalar::of(x)}));
   EXPECT_REFUSED("UNINIT1", (AffineSelect{x, {1, {{1, 5}}}, 0, d, Scalar::of(0.0)}));
 }
@@ -120,7 +125,8 @@ TEST_F(GpSimd, PartitionReduceOfIntegersIsExact) {
 // --- nc_n_gather, local_gather
 
 TEST_F(GpSimd, NGatherPicksInsideEachPartition) {
-  const View x = with({2, 2, 3}, ramp(12), kBf16), at = with_bits({2, 4}, {5, 0, 0, 3, 1, 2, 5, 4}, kU32), d = make({2, 4}, kBf16);
+  const View x = with({2, 2, 3}, ramp(12), kBf16), at = with_bits({2, 4}, {5, 0, 0, 3, 1, 2, 5, 4}, kU32),
+             d = make({2, 4}, kBf16);
   EXPECT_RUNS((NcNGather{d, x, at}));
   EXPECT_EQ(get(d), (Values{5, 0, 0, 3, 7, 8, 11, 10}));
 }
@@ -222,8 +228,9 @@ TEST(InstructionTable, FindsEveryInstructionByNameAndOpcode) {
     for (const FieldSpec& f : row.field_list()) EXPECT_FALSE(f.doc.empty()) << row.info.mnemonic << " " << f.name;
   }
   const auto size = []<class... I>(InstructionList<I...>) { return static_cast<int>(sizeof...(I)); };
-  EXPECT_EQ(count, size(control::Instructions{}) + size(dma_engine::Instructions{}) + size(gpsimd_engine::Instructions{}) +
-                       size(scalar_engine::Instructions{}) + size(tensor_engine::Instructions{}) + size(vector_engine::Instructions{}))
+  EXPECT_EQ(count, size(control::Instructions{}) + size(dma_engine::Instructions{}) +
+                       size(gpsimd_engine::Instructions{}) + size(scalar_engine::Instructions{}) +
+                       size(tensor_engine::Instructions{}) + size(vector_engine::Instructions{}))
       << "two instructions share an opcode, or an engine is missing here";
   EXPECT_EQ(find_instruction("no_such_instruction"), nullptr);
 }

@@ -8,9 +8,9 @@
 //   Status execute(Machine&) const;            what it does to the machine
 //   Work work(const Rules&) const;             how much work that is, in counts; never in time
 //
-// Everything else is derived from these: the table of functions, the text form, the Python call, the reference page. An engine's
-// instructions stand in one header, `isa/ENGINE.h`, which ends with their list; `isa/ENGINE.cc` turns the list into its part of the table.
-// To add an instruction, add the struct and its name in that list.
+// Everything else is derived from these: the table of functions, the text form, the Python call, the reference page. An
+// engine's instructions stand in one header, `isa/ENGINE.h`, which ends with their list; `isa/ENGINE.cc` turns the list
+// into its part of the table. To add an instruction, add the struct and its name in that list.
 #pragma once
 
 #include <array>
@@ -50,7 +50,9 @@ enum class AccumulateFlag : uint8_t { kAuto = 0, kOverwrite = 1, kAdd = 2 };
 /// [[step, count], ...] of iota and affine_select, outermost first.
 struct Pattern {
   int32_t n = 0;
-  struct Step { int32_t step, count; } steps[4] = {};
+  struct Step {
+    int32_t step, count;
+  } steps[4] = {};
   int64_t elements() const {
     int64_t total = 1;
     for (int i = 0; i < n; ++i) total *= steps[i].count;
@@ -58,19 +60,30 @@ struct Pattern {
   }
 };
 /// The mask of nc_stream_shuffle.
-struct Lanes32 { uint8_t lane[32] = {}; };
+struct Lanes32 {
+  uint8_t lane[32] = {};
+};
 /// A short list of small numbers (tile position, axes, ...); n = 0 is "not given".
-struct Ints { int32_t n = 0; int32_t value[4] = {}; };
+struct Ints {
+  int32_t n = 0;
+  int32_t value[4] = {};
+};
 /// A register by number; kNoRegister is "none".
-struct RegisterRef { uint32_t id = UINT32_MAX; };
+struct RegisterRef {
+  uint32_t id = UINT32_MAX;
+};
 /// A tensor by id.
-struct TensorRef { uint32_t id = kNoTensor; };
+struct TensorRef {
+  uint32_t id = kNoTensor;
+};
 /// A text by its id in the program's names; 0 is the empty text.
-struct NameRef { uint32_t id = 0; };
+struct NameRef {
+  uint32_t id = 0;
+};
 
 struct Info {
   std::string_view mnemonic;
-  uint8_t opcode;           ///< of our own records, not the silicon's
+  uint8_t opcode;  ///< of our own records, not the silicon's
   std::string_view summary;
   std::string_view source;  ///< the document that defines it
 };
@@ -80,18 +93,26 @@ enum class Role : uint8_t { kIn, kOut, kInOut, kOption };
 template <class Owner, class T>
 struct Field {
   std::string_view name;
-  T Owner::*member;
+  T Owner::* member;
   Role role;
   std::string_view doc;
 };
 template <class O, class T>
-constexpr Field<O, T> in(std::string_view n, T O::*m, std::string_view d) { return {n, m, Role::kIn, d}; }
+constexpr Field<O, T> in(std::string_view n, T O::* m, std::string_view d) {
+  return {n, m, Role::kIn, d};
+}
 template <class O, class T>
-constexpr Field<O, T> out(std::string_view n, T O::*m, std::string_view d) { return {n, m, Role::kOut, d}; }
+constexpr Field<O, T> out(std::string_view n, T O::* m, std::string_view d) {
+  return {n, m, Role::kOut, d};
+}
 template <class O, class T>
-constexpr Field<O, T> inout(std::string_view n, T O::*m, std::string_view d) { return {n, m, Role::kInOut, d}; }
+constexpr Field<O, T> inout(std::string_view n, T O::* m, std::string_view d) {
+  return {n, m, Role::kInOut, d};
+}
 template <class O, class T>
-constexpr Field<O, T> option(std::string_view n, T O::*m, std::string_view d) { return {n, m, Role::kOption, d}; }
+constexpr Field<O, T> option(std::string_view n, T O::* m, std::string_view d) {
+  return {n, m, Role::kOption, d};
+}
 
 /// What a rule may ask while an instruction is recorded or counted.
 struct Rules {
@@ -118,58 +139,95 @@ struct Rules {
 /// What an instruction asks of its engine, in counts. The chip file says how fast that is.
 struct Work {
   EngineId engine = EngineId::kUnknown;
-  double elements = 0;         ///< elements per partition that stream through the engine
+  double elements = 0;  ///< elements per partition that stream through the engine
   double partitions = 0;
-  double multiply_adds = 0;    ///< useful ones, over all lanes
-  double moving = 0;           ///< tensor engine: columns of the moving operand
-  double stationary = 0;       ///< tensor engine: columns of the stationary operand
-  double passes = 1;           ///< tensor engine: passes over the moving operand (fp32: by the chip file), as a type class below
-  double per_index = 1;        ///< gathers: adjoining elements that one index fetches
-  double outputs = 0;          ///< topk: results per partition
-  double element_bytes = 4;    ///< gathers: size of an element
-  double descriptors = 0;      ///< DMA: runs of adjoining bytes
-  double bytes = 0;            ///< DMA: bytes moved
+  double multiply_adds = 0;  ///< useful ones, over all lanes
+  double moving = 0;         ///< tensor engine: columns of the moving operand
+  double stationary = 0;     ///< tensor engine: columns of the stationary operand
+  double passes = 1;  ///< tensor engine: passes over the moving operand (fp32: by the chip file), as a type class below
+  double per_index = 1;                  ///< gathers: adjoining elements that one index fetches
+  double outputs = 0;                    ///< topk: results per partition
+  double element_bytes = 4;              ///< gathers: size of an element
+  double descriptors = 0;                ///< DMA: runs of adjoining bytes
+  double bytes = 0;                      ///< DMA: bytes moved
   double hbm_read = 0, hbm_written = 0;  ///< DMA: bytes at the HBM side
   bool fp32_matmul = false, fp8_matmul = false, double_row = false, is_transpose = false;
-  uint32_t fast_cases = 0;     ///< set of bit(FastCase): circumstances that a chip may reward
-  bool narrow = false;         ///< every operand is of two bytes (of one, with `narrow8`): wide modes may apply
+  uint32_t fast_cases = 0;  ///< set of bit(FastCase): circumstances that a chip may reward
+  bool narrow = false;      ///< every operand is of two bytes (of one, with `narrow8`): wide modes may apply
   bool narrow8 = false;
   bool all_sbuf = false;
-  bool contiguous = false;     ///< free dims of every operand adjoin
+  bool contiguous = false;  ///< free dims of every operand adjoin
   bool accumulator_read = false;
-  bool dynamic = false;        ///< an operand's place is known at run time only
+  bool dynamic = false;  ///< an operand's place is known at run time only
   bool dma_transpose = false;
-  bool store = false;          ///< DMA that writes HBM
+  bool store = false;  ///< DMA that writes HBM
   DgeMode dge = DgeMode::kUnknown;
 };
 
 /// The kinds of field that records, text and Python know how to handle.
 enum class FieldType : uint8_t {
-  kView, kScalar, kAluOp, kFunction, kEngine, kReduceCmd, kDgeMode, kOobMode, kPerfMode, kAccumulate, kDType,
-  kBool, kInt, kFloat, kPattern, kLanes32, kInts, kRegister, kTensor, kName,
+  kView,
+  kScalar,
+  kAluOp,
+  kFunction,
+  kEngine,
+  kReduceCmd,
+  kDgeMode,
+  kOobMode,
+  kPerfMode,
+  kAccumulate,
+  kDType,
+  kBool,
+  kInt,
+  kFloat,
+  kPattern,
+  kLanes32,
+  kInts,
+  kRegister,
+  kTensor,
+  kName,
 };
 
 template <class T>
 constexpr FieldType field_type() {
-  if constexpr (std::is_same_v<T, View>) return FieldType::kView;
-  else if constexpr (std::is_same_v<T, Scalar>) return FieldType::kScalar;
-  else if constexpr (std::is_same_v<T, AluOp>) return FieldType::kAluOp;
-  else if constexpr (std::is_same_v<T, Function>) return FieldType::kFunction;
-  else if constexpr (std::is_same_v<T, EngineId>) return FieldType::kEngine;
-  else if constexpr (std::is_same_v<T, ReduceCmd>) return FieldType::kReduceCmd;
-  else if constexpr (std::is_same_v<T, DgeMode>) return FieldType::kDgeMode;
-  else if constexpr (std::is_same_v<T, OobMode>) return FieldType::kOobMode;
-  else if constexpr (std::is_same_v<T, PerfMode>) return FieldType::kPerfMode;
-  else if constexpr (std::is_same_v<T, AccumulateFlag>) return FieldType::kAccumulate;
-  else if constexpr (std::is_same_v<T, DType>) return FieldType::kDType;
-  else if constexpr (std::is_same_v<T, bool>) return FieldType::kBool;
-  else if constexpr (std::is_same_v<T, int32_t>) return FieldType::kInt;
-  else if constexpr (std::is_same_v<T, float>) return FieldType::kFloat;
-  else if constexpr (std::is_same_v<T, Pattern>) return FieldType::kPattern;
-  else if constexpr (std::is_same_v<T, Lanes32>) return FieldType::kLanes32;
-  else if constexpr (std::is_same_v<T, Ints>) return FieldType::kInts;
-  else if constexpr (std::is_same_v<T, RegisterRef>) return FieldType::kRegister;
-  else if constexpr (std::is_same_v<T, NameRef>) return FieldType::kName;
+  if constexpr (std::is_same_v<T, View>)
+    return FieldType::kView;
+  else if constexpr (std::is_same_v<T, Scalar>)
+    return FieldType::kScalar;
+  else if constexpr (std::is_same_v<T, AluOp>)
+    return FieldType::kAluOp;
+  else if constexpr (std::is_same_v<T, Function>)
+    return FieldType::kFunction;
+  else if constexpr (std::is_same_v<T, EngineId>)
+    return FieldType::kEngine;
+  else if constexpr (std::is_same_v<T, ReduceCmd>)
+    return FieldType::kReduceCmd;
+  else if constexpr (std::is_same_v<T, DgeMode>)
+    return FieldType::kDgeMode;
+  else if constexpr (std::is_same_v<T, OobMode>)
+    return FieldType::kOobMode;
+  else if constexpr (std::is_same_v<T, PerfMode>)
+    return FieldType::kPerfMode;
+  else if constexpr (std::is_same_v<T, AccumulateFlag>)
+    return FieldType::kAccumulate;
+  else if constexpr (std::is_same_v<T, DType>)
+    return FieldType::kDType;
+  else if constexpr (std::is_same_v<T, bool>)
+    return FieldType::kBool;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return FieldType::kInt;
+  else if constexpr (std::is_same_v<T, float>)
+    return FieldType::kFloat;
+  else if constexpr (std::is_same_v<T, Pattern>)
+    return FieldType::kPattern;
+  else if constexpr (std::is_same_v<T, Lanes32>)
+    return FieldType::kLanes32;
+  else if constexpr (std::is_same_v<T, Ints>)
+    return FieldType::kInts;
+  else if constexpr (std::is_same_v<T, RegisterRef>)
+    return FieldType::kRegister;
+  else if constexpr (std::is_same_v<T, NameRef>)
+    return FieldType::kName;
   else {
     static_assert(std::is_same_v<T, TensorRef>, "a field type that records do not know");
     return FieldType::kTensor;
@@ -187,13 +245,13 @@ struct FieldSpec {
 
 template <class I>
 concept Instruction = std::is_trivially_copyable_v<I> && std::is_standard_layout_v<I> &&
-    requires(I i, const I c, Machine& m, const Rules& r) {
-      { I::info } -> std::convertible_to<Info>;
-      I::fields();
-      { i.check(r) } -> std::same_as<Status>;
-      { c.execute(m) } -> std::same_as<Status>;
-      { c.work(r) } -> std::same_as<Work>;
-    };
+                      requires(I i, const I c, Machine& m, const Rules& r) {
+                        { I::info } -> std::convertible_to<Info>;
+                        I::fields();
+                        { i.check(r) } -> std::same_as<Status>;
+                        { c.execute(m) } -> std::same_as<Status>;
+                        { c.work(r) } -> std::same_as<Work>;
+                      };
 
 /// One row of the instruction table.
 struct TableRow {
@@ -217,7 +275,9 @@ struct JoinLists;
 template <class... Lists>
 using Joined = typename JoinLists<Lists...>::type;
 template <Instruction... A>
-struct JoinLists<InstructionList<A...>> { using type = InstructionList<A...>; };
+struct JoinLists<InstructionList<A...>> {
+  using type = InstructionList<A...>;
+};
 template <Instruction... A, Instruction... B, class... Rest>
 struct JoinLists<InstructionList<A...>, InstructionList<B...>, Rest...> {
   using type = Joined<InstructionList<A..., B...>, Rest...>;
@@ -225,7 +285,9 @@ struct JoinLists<InstructionList<A...>, InstructionList<B...>, Rest...> {
 
 namespace detail {
 template <class I, size_t N>
-struct Specs { std::array<FieldSpec, N> list; };
+struct Specs {
+  std::array<FieldSpec, N> list;
+};
 
 template <class I>
 auto make_specs() {
@@ -237,7 +299,8 @@ auto make_specs() {
       [&](const auto&... f) {
         (..., [&] {
           using T = std::remove_cvref_t<decltype(probe.*(f.member))>;
-          const auto offset = reinterpret_cast<const char*>(&(probe.*(f.member))) - reinterpret_cast<const char*>(&probe);
+          const auto offset =
+              reinterpret_cast<const char*>(&(probe.*(f.member))) - reinterpret_cast<const char*>(&probe);
           list[at++] = {f.name, f.doc, field_type<T>(), f.role, static_cast<uint16_t>(offset)};
         }());
       },

@@ -29,14 +29,17 @@ void put_bits(const Operand& o, int64_t r, int64_t c, int64_t n, const F& fill) 
   store_bits(o, r, c, n, words);
 }
 
-Fault broken(std::string rule, std::string message) { return Fault(FaultKind::kRuleBroken, std::move(rule), std::move(message)); }
+Fault broken(std::string rule, std::string message) {
+  return Fault(FaultKind::kRuleBroken, std::move(rule), std::move(message));
+}
 
 }  // namespace
 
 Status check_tile(const Rules& rules, const View& view, std::string_view what) {
   if (view.empty()) return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing."));
   if (!view.on_chip())
-    return broken("P1", cat("'", what, "' is in HBM; a compute engine reads and writes SBUF and PSUM. Load it first (dma_copy)."));
+    return broken("P1", cat("'", what,
+                            "' is in HBM; a compute engine reads and writes SBUF and PSUM. Load it first (dma_copy)."));
   const int64_t most = rules.chip->limits.partitions;
   if (view.rows() > most)
     return broken("P2", cat("'", what, "' has ", view.rows(), " partitions, the chip has ", most, "."));
@@ -54,8 +57,8 @@ Status fit(const Rules& rules, View& view, const View& like, std::string_view wh
   const int64_t have = view.cols(), want = like.cols();
   if (have == want) return {};
   if (have != 1)
-    return broken("SHAPE2", cat("'", what, "' ", shape_text(view), " has ", have, " elements in a partition, the result ",
-                                shape_text(like), " has ", want, "."));
+    return broken("SHAPE2", cat("'", what, "' ", shape_text(view), " has ", have,
+                                " elements in a partition, the result ", shape_text(like), " has ", want, "."));
   view.ndim = 2;
   view.dims[1] = {0, static_cast<int32_t>(want)};
   for (int d = 2; d < kMaxDims; ++d) view.dims[d] = {};
@@ -67,7 +70,8 @@ Status fit_scalar(const Rules& rules, Scalar& scalar, const View& like, std::str
   STERNA_TRY(check_tile(rules, scalar.view, what));
   View& view = scalar.view;
   if (view.cols() != 1)
-    return broken("SHAPE3", cat("'", what, "' ", shape_text(view), " must hold one value for each partition: shape (P, 1)."));
+    return broken("SHAPE3",
+                  cat("'", what, "' ", shape_text(view), " must hold one value for each partition: shape (P, 1)."));
   if (view.rows() == like.rows()) return {};
   if (view.rows() != 1)
     return broken("SHAPE1", cat("'", what, "' has ", view.rows(), " partitions, the result has ", like.rows(), "."));
@@ -88,7 +92,8 @@ Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<E
   if (std::find(allowed.begin(), allowed.end(), engine) == allowed.end()) {
     std::string list;
     for (EngineId e : allowed) list += cat(list.empty() ? "" : ", ", name(e));
-    return broken("ENG1", cat("This instruction does not run on the ", name(engine), " engine; it runs on: ", list, "."));
+    return broken("ENG1",
+                  cat("This instruction does not run on the ", name(engine), " engine; it runs on: ", list, "."));
   }
   if (engine == EngineId::kGpSimd && !rules.chip->ports.gpsimd_reaches_psum)
     for (const View* v : operands)
@@ -100,8 +105,10 @@ Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<E
 Status check_integers(std::initializer_list<const View*> views, AluOp op) {
   for (const View* v : views)
     if (!v->empty() && !is_integer(v->dtype))
-      return broken("TYPE1", cat(name(op), " works on bits and does not convert: every operand must be of an integer type, one is ",
-                                 name(v->dtype), "."));
+      return broken(
+          "TYPE1",
+          cat(name(op), " works on bits and does not convert: every operand must be of an integer type, one is ",
+              name(v->dtype), "."));
   return {};
 }
 
@@ -122,7 +129,8 @@ Status check_rows(const View& view, const View& like, std::string_view what) {
 
 Status check_cols(const View& view, int64_t cols, std::string_view what) {
   if (view.cols() == cols) return {};
-  return broken("SHAPE4", cat("'", what, "' ", shape_text(view), " has ", view.cols(), " elements in a partition, ", cols, " expected."));
+  return broken("SHAPE4", cat("'", what, "' ", shape_text(view), " has ", view.cols(), " elements in a partition, ",
+                              cols, " expected."));
 }
 
 uint32_t value_bits(DType type, double value) {
@@ -207,11 +215,13 @@ Status map_words(Machine& m, const Operand& dst, const Operand& a, const Operand
 
 Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op) {
   const int bits = 8 * size_of(a.dtype);
-  return map_words(m, dst, a, b, [=](Words x, Words y, uint32_t* out, int64_t n) { alu_bits_block(op, x, y, out, n, bits); });
+  return map_words(m, dst, a, b,
+                   [=](Words x, Words y, uint32_t* out, int64_t n) { alu_bits_block(op, x, y, out, n, bits); });
 }
 
 Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed) {
-  return map_words(m, dst, a, b, [=](Words x, Words y, uint32_t* out, int64_t n) { alu_int_block(op, x, y, out, n, is_signed); });
+  return map_words(m, dst, a, b,
+                   [=](Words x, Words y, uint32_t* out, int64_t n) { alu_int_block(op, x, y, out, n, is_signed); });
 }
 
 void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count) {

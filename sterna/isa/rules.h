@@ -12,8 +12,9 @@ namespace sterna {
 
 /// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions.
 Status check_tile(const Rules& rules, const View& view, std::string_view what);
-/// Gives `view` the rows and columns of `like` where it has one: (P,1) along the free dims (documented); one partition for
-/// many (COMPAT1: accepted by the official simulator, not by the documents). Then both have equal shapes or SHAPE1/SHAPE2 is raised.
+/// Gives `view` the rows and columns of `like` where it has one: (P,1) along the free dims (documented); one partition
+/// for many (COMPAT1: accepted by the official simulator, not by the documents). Then both have equal shapes or
+/// SHAPE1/SHAPE2 is raised.
 Status fit(const Rules& rules, View& view, const View& like, std::string_view what);
 /// Like fit, for a scalar operand: its view is (P,1) or (1,1).
 Status fit_scalar(const Rules& rules, Scalar& scalar, const View& like, std::string_view what);
@@ -40,7 +41,8 @@ Work count_elements(const Rules& rules, EngineId engine, std::initializer_list<c
 Work count_dma(const Rules& rules, const View& dst, const View& src);
 
 /// d op0 with a per-row or immediate value, on one piece. Handles unary operators.
-void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out, const struct Piece& piece);
+void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out,
+                  const struct Piece& piece);
 
 /// The bits of one element of `type` with this value (integers exactly), zero beyond the element's size.
 uint32_t value_bits(DType type, double value);

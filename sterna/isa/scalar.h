@@ -13,12 +13,14 @@ namespace sterna::scalar_engine {
 /// dst = op(data * scale + bias), with an optional sum over the free axes into the engine's accumulators.
 ///
 /// Shapes  dst, data: [P, N]; scale, bias: immediate or (P, 1); reduce_res: (P, 1)
-/// Types   fp32, each step rounded once; the sum is of the fp32 results before conversion to dst. A plain copy (scale 1, no bias) of
+/// Types   fp32, each step rounded once; the sum is of the fp32 results before conversion to dst. A plain copy (scale
+/// 1, no bias) of
 ///         equal types keeps bits where the chip's scalar engine does
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only) ACT2 (no prelu)
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
-  static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed", "nki.isa.activation"};
+  static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed",
+                             "nki.isa.activation"};
   View dst;
   Function op = Function::kCopy;
   View data;
@@ -31,9 +33,13 @@ struct Activation {
 
   static constexpr auto fields() {
     using I = Activation;
-    return std::tuple{out("dst", &I::dst, "result tile"), option("op", &I::op, "activation function"), in("data", &I::data, "input tile"),
-                      in("bias", &I::bias, "immediate or (P, 1)"), in("scale", &I::scale, "immediate or (P, 1)"),
-                      option("reduce_op", &I::reduce_op, "add, or none"), out("reduce_res", &I::reduce_res, "(P, 1) read-out of the accumulators"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      option("op", &I::op, "activation function"),
+                      in("data", &I::data, "input tile"),
+                      in("bias", &I::bias, "immediate or (P, 1)"),
+                      in("scale", &I::scale, "immediate or (P, 1)"),
+                      option("reduce_op", &I::reduce_op, "add, or none"),
+                      out("reduce_res", &I::reduce_res, "(P, 1) read-out of the accumulators"),
                       option("reduce_cmd", &I::reduce_cmd, "what happens to the accumulators")};
   }
   bool reduces() const { return reduce_cmd == ReduceCmd::kReduce || reduce_cmd == ReduceCmd::kResetReduce; }
@@ -42,8 +48,10 @@ struct Activation {
   Status check(const Rules& r) {
     if (op == Function::kPrelu)
       return Fault(FaultKind::kUnknownBehaviour, "ACT2",
-                   "activation with prelu: its slope is said to be the relu_param argument, which activation does not have in NKI 0.6, "
-                   "and no public source says what slope the hardware then uses. Use relu, or write max(x, 0) + slope * min(x, 0).");
+                   "activation with prelu: its slope is said to be the relu_param argument, which activation does not "
+                   "have in NKI 0.6, "
+                   "and no public source says what slope the hardware then uses. Use relu, or write max(x, 0) + slope "
+                   "* min(x, 0).");
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     STERNA_TRY(fit(r, data, dst, "data"));
@@ -54,9 +62,11 @@ struct Activation {
     if (!reduce_res.empty()) {
       STERNA_TRY(check_tile(r, reduce_res, "reduce_res"));
       if (reduce_res.rows() != dst.rows() || reduce_res.cols() != 1)
-        return Fault(FaultKind::kRuleBroken, "SHAPE3", cat("'reduce_res' ", shape_text(reduce_res), " must be (", dst.rows(), ", 1)."));
+        return Fault(FaultKind::kRuleBroken, "SHAPE3",
+                     cat("'reduce_res' ", shape_text(reduce_res), " must be (", dst.rows(), ", 1)."));
     }
-    exact_copy = op == Function::kCopy && !scaled() && !biased() && dst.dtype == data.dtype && r.chip->features.exact_copy_on_scalar;
+    exact_copy = op == Function::kCopy && !scaled() && !biased() && dst.dtype == data.dtype &&
+                 r.chip->features.exact_copy_on_scalar;
     return {};
   }
   Status execute(Machine& m) const {
@@ -71,7 +81,7 @@ struct Activation {
     s = kept_apart(d, s, a.rows, scale_buffer);
     RowSums sums(AluOp::kAdd, reduces() ? a.rows : 0, a.cols);
     if (exact_copy) {
-      if (reduces()) visit_rows<1>(m, {a}, [&](const ConstBlock (&x)[1], const Piece& p) { sums.add(x[0], p); });
+      if (reduces()) visit_rows<1>(m, {a}, [&](const ConstBlock(&x)[1], const Piece& p) { sums.add(x[0], p); });
       STERNA_TRY(copy_elements(m, d, a));
     } else {
       compute(m, d, a, s, b, sums);
@@ -85,8 +95,9 @@ struct Activation {
     return {};
   }
   /// The three steps on every element of `a`, and their sums.
-  void compute(Machine& m, const Operand& d, const Operand& a, const Machine::Values& s, const Machine::Values& b, RowSums& sums) const {
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+  void compute(Machine& m, const Operand& d, const Operand& a, const Machine::Values& s, const Machine::Values& b,
+               RowSums& sums) const {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       ConstBlock from = x[0];
       if (scaled()) {
         apply_scalar(AluOp::kMultiply, from, s, false, o, p);
@@ -107,12 +118,14 @@ struct Activation {
   }
 };
 
-/// activation with reduce_cmd reset_reduce: dst = op(data * scale + bias), and its sum over the free axes in reduce_res.
+/// activation with reduce_cmd reset_reduce: dst = op(data * scale + bias), and its sum over the free axes in
+/// reduce_res.
 ///
 /// Rules   those of activation; ARG2 (reduce_res)
 /// Source  nki.isa.activation_reduce (SDK 2.32)
 struct ActivationReduce {
-  static constexpr Info info{"activation_reduce", 0x41, "dst = op(data * scale + bias), and its sum", "nki.isa.activation_reduce"};
+  static constexpr Info info{"activation_reduce", 0x41, "dst = op(data * scale + bias), and its sum",
+                             "nki.isa.activation_reduce"};
   View dst;
   Function op = Function::kCopy;
   View data;
@@ -124,11 +137,17 @@ struct ActivationReduce {
 
   static constexpr auto fields() {
     using I = ActivationReduce;
-    return std::tuple{out("dst", &I::dst, "result tile"), option("op", &I::op, "activation function"), in("data", &I::data, "input tile"),
-                      option("reduce_op", &I::reduce_op, "add"), out("reduce_res", &I::reduce_res, "(P, 1) sums"),
-                      in("bias", &I::bias, "immediate or (P, 1)"), in("scale", &I::scale, "immediate or (P, 1)")};
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      option("op", &I::op, "activation function"),
+                      in("data", &I::data, "input tile"),
+                      option("reduce_op", &I::reduce_op, "add"),
+                      out("reduce_res", &I::reduce_res, "(P, 1) sums"),
+                      in("bias", &I::bias, "immediate or (P, 1)"),
+                      in("scale", &I::scale, "immediate or (P, 1)")};
   }
-  Activation plain() const { return {dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCmd::kResetReduce, exact_copy}; }
+  Activation plain() const {
+    return {dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCmd::kResetReduce, exact_copy};
+  }
   Status check(const Rules& r) {
     if (reduce_res.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'reduce_res' is missing.");
     Activation a = plain();

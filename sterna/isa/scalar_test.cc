@@ -12,7 +12,8 @@ class ScalarEngine : public IsaTest {};
 
 TEST_F(ScalarEngine, ActivationScalesThenAddsThenApplies) {
   const Values v = random(3 * 7);
-  const View x = with({3, 7}, v), bias = with({3, 1}, {0.5, -1, 2}), scale = with({3, 1}, {1, 2, -0.5}), d = make({3, 7});
+  const View x = with({3, 7}, v), bias = with({3, 1}, {0.5, -1, 2}), scale = with({3, 1}, {1, 2, -0.5}),
+             d = make({3, 7});
   for (Function f : {Function::kExp, Function::kTanh, Function::kSquare, Function::kCopy, Function::kRelu}) {
     EXPECT_RUNS((Activation{d, f, x, Scalar::of(bias), Scalar::of(scale)}));
     for (size_t i = 0; i < v.size(); ++i) {
@@ -71,7 +72,8 @@ TEST_F(ScalarEngine, ActivationReduceSumsInTheOrderOfTheEngine) {
   EXPECT_EQ(work(ActivationReduce{d, Function::kSquare, x, AluOp::kAdd, res}).elements, 100);
 }
 
-// Source: nki.isa ("a bit-exact copy when types match", scalar engine from the second Trainium on); 16777217 is no fp32 value.
+// Source: nki.isa ("a bit-exact copy when types match", scalar engine from the second Trainium on); 16777217 is no fp32
+// value.
 TEST_F(ScalarEngine, PlainCopyOfEqualTypesKeepsBitsWhereTheChipDoes) {
   const Words words{16777217, 0x7fffffff, 5, 0xfffffffe};
   const View x = with_bits({2, 2}, words, kI32), d = make({2, 2}, kI32), res = make({2, 1});

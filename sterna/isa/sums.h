@@ -15,7 +15,8 @@ class RowSums {
  public:
   /// `rows` rows (at most 128, the lanes of an engine) of `cols` elements. rows 0: nothing will be added.
   RowSums(AluOp op, int64_t rows, int64_t cols) : op_(op), rows_(rows), whole_rows_(cols <= kPiece) {
-    if (rows > 0 && !whole_rows_) partials_.assign(static_cast<size_t>(rows) * kReductionPartials, reduction_identity(op));
+    if (rows > 0 && !whole_rows_)
+      partials_.assign(static_cast<size_t>(rows) * kReductionPartials, reduction_identity(op));
   }
   /// Pieces of one row must come in ascending order; different rows may come from different threads.
   void add(ConstBlock block, const Piece& p) {

@@ -14,8 +14,9 @@ namespace sterna::tensor_engine {
 ///
 /// Shapes  stationary [K, M], moving [K, N], dst [M, N]; double row: [K, 2, M], [K, 2, N]
 /// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating
-/// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double row) MM9 (dst type)
-/// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location overwrites, later ones add
+/// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
+/// row) MM9 (dst type) Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location
+/// overwrites, later ones add
 struct NcMatmul {
   static constexpr Info info{"nc_matmul", 0x60, "dst (+)= stationary^T @ moving", "nki.isa.nc_matmul"};
   View dst, stationary, moving;
@@ -26,15 +27,17 @@ struct NcMatmul {
 
   static constexpr auto fields() {
     using I = NcMatmul;
-    return std::tuple{inout("dst", &I::dst, "PSUM tile [M, N]"), in("stationary", &I::stationary, "SBUF tile [K, M]"),
-                      in("moving", &I::moving, "SBUF tile [K, N]"),
-                      option("is_stationary_onezero", &I::is_stationary_onezero, "stationary holds ones and zeros only"),
-                      option("is_moving_onezero", &I::is_moving_onezero, "moving holds ones and zeros only"),
-                      option("is_transpose", &I::is_transpose, "a transpose by identity: bits are kept"),
-                      option("accumulate", &I::accumulate, "overwrite, add, or by the PSUM location"),
-                      option("tile_position", &I::tile_position, "row and column of the array tile"),
-                      option("tile_size", &I::tile_size, "rows and columns of the array tile"),
-                      option("perf_mode", &I::perf_mode, "double_row: fp8 with two contraction rows")};
+    return std::tuple{
+        inout("dst", &I::dst, "PSUM tile [M, N]"),
+        in("stationary", &I::stationary, "SBUF tile [K, M]"),
+        in("moving", &I::moving, "SBUF tile [K, N]"),
+        option("is_stationary_onezero", &I::is_stationary_onezero, "stationary holds ones and zeros only"),
+        option("is_moving_onezero", &I::is_moving_onezero, "moving holds ones and zeros only"),
+        option("is_transpose", &I::is_transpose, "a transpose by identity: bits are kept"),
+        option("accumulate", &I::accumulate, "overwrite, add, or by the PSUM location"),
+        option("tile_position", &I::tile_position, "row and column of the array tile"),
+        option("tile_size", &I::tile_size, "rows and columns of the array tile"),
+        option("perf_mode", &I::perf_mode, "double_row: fp8 with two contraction rows")};
   }
   int64_t depth() const { return moving.rows() * (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   int64_t out_rows() const { return stationary.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
@@ -64,28 +67,37 @@ inline Status NcMatmul::check(const Rules& r) {
   auto broken = [](const char* rule, std::string text) { return Fault(FaultKind::kRuleBroken, rule, std::move(text)); };
   for (const View* v : {&stationary, &moving})
     if (v->memory != Memory::kSbuf)
-      return broken("MM1", cat("'", v == &stationary ? "stationary" : "moving", "' is in ", name(v->memory), "; both inputs of a matmul are in SBUF."));
-  if (dst.memory != Memory::kPsum) return broken("MM2", cat("'dst' is in ", name(dst.memory), "; a matmul writes PSUM."));
+      return broken("MM1", cat("'", v == &stationary ? "stationary" : "moving", "' is in ", name(v->memory),
+                               "; both inputs of a matmul are in SBUF."));
+  if (dst.memory != Memory::kPsum)
+    return broken("MM2", cat("'dst' is in ", name(dst.memory), "; a matmul writes PSUM."));
   const auto& limits = r.chip->limits;
   if (moving.rows() > limits.partitions || stationary.rows() != moving.rows())
-    return broken("MM3", cat("The contraction dimension is ", stationary.rows(), " partitions of stationary and ", moving.rows(),
-                             " of moving; both must be equal and at most ", int64_t{limits.partitions}, "."));
+    return broken(
+        "MM3", cat("The contraction dimension is ", stationary.rows(), " partitions of stationary and ", moving.rows(),
+                   " of moving; both must be equal and at most ", int64_t{limits.partitions}, "."));
   if (out_rows() > limits.stationary_free)
-    return broken("MM4", cat("stationary has ", out_rows(), " columns, at most ", int64_t{limits.stationary_free}, " fit."));
+    return broken("MM4",
+                  cat("stationary has ", out_rows(), " columns, at most ", int64_t{limits.stationary_free}, " fit."));
   const int64_t most = size_of(dst.dtype) == 2 ? limits.moving_free_16bit : limits.moving_free;
   if (out_cols() > most) return broken("MM5", cat("moving has ", out_cols(), " columns, at most ", most, " fit."));
   if (dst.rows() != out_rows() || dst.cols() != out_cols())
-    return broken("MM6", cat("dst ", shape_text(dst), " must have ", out_rows(), " partitions (columns of stationary ", shape_text(stationary),
-                             ") of ", out_cols(), " elements (columns of moving ", shape_text(moving), ")."));
+    return broken("MM6", cat("dst ", shape_text(dst), " must have ", out_rows(), " partitions (columns of stationary ",
+                             shape_text(stationary), ") of ", out_cols(), " elements (columns of moving ",
+                             shape_text(moving), ")."));
   auto wide = [](DType t) { return t == DType::kFloat32 || t == DType::kTFloat32; };
   if (wide(stationary.dtype) != wide(moving.dtype))
-    return broken("MM7", cat("fp32 goes with fp32 only: stationary is ", name(stationary.dtype), ", moving ", name(moving.dtype), "."));
-  auto pair = [&](DType a, DType b) { return (stationary.dtype == a && moving.dtype == b) || (stationary.dtype == b && moving.dtype == a); };
+    return broken("MM7", cat("fp32 goes with fp32 only: stationary is ", name(stationary.dtype), ", moving ",
+                             name(moving.dtype), "."));
+  auto pair = [&](DType a, DType b) {
+    return (stationary.dtype == a && moving.dtype == b) || (stationary.dtype == b && moving.dtype == a);
+  };
   if (pair(DType::kFloat8E4M3, DType::kFloat8E4M3FN))
     return broken("MM7", "float8_e4m3 and float8_e4m3fn cannot be mixed in one matmul.");
   for (DType t : {stationary.dtype, moving.dtype})
     if (is_integer(t) || is_packed(t)) return broken("MM7", cat("A matmul takes float inputs, not ", name(t), "."));
-  if (perf_mode == PerfMode::kDoubleRow && (size_of(stationary.dtype) != 1 || size_of(moving.dtype) != 1 || stationary.cols() % 2 != 0 || moving.cols() % 2 != 0))
+  if (perf_mode == PerfMode::kDoubleRow && (size_of(stationary.dtype) != 1 || size_of(moving.dtype) != 1 ||
+                                            stationary.cols() % 2 != 0 || moving.cols() % 2 != 0))
     return broken("MM8", "double_row needs fp8 inputs of shapes [K, 2, M] and [K, 2, N].");
   if (!is_float(dst.dtype) || (dst.dtype != DType::kFloat32 && !is_transpose && !r.chip->features.psum_bfloat16))
     STERNA_TRY(r.compat("MM9", cat("dst is ", name(dst.dtype), "; matmul results in PSUM are float32 on this chip.")));
@@ -112,14 +124,16 @@ struct NcTranspose {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     if (dst.rows() != data.cols() || dst.cols() != data.rows())
-      return Fault(FaultKind::kRuleBroken, "TR1", cat("dst ", shape_text(dst), " is not the transpose of data ", shape_text(data), "."));
+      return Fault(FaultKind::kRuleBroken, "TR1",
+                   cat("dst ", shape_text(dst), " is not the transpose of data ", shape_text(data), "."));
     if (engine == EngineId::kUnknown) engine = dst.memory == Memory::kPsum ? EngineId::kTensor : EngineId::kVector;
     STERNA_TRY(check_engine(r, engine, {EngineId::kTensor, EngineId::kVector}, {}));
     if (engine == EngineId::kTensor && (dst.memory != Memory::kPsum || data.memory != Memory::kSbuf))
       return Fault(FaultKind::kRuleBroken, "TR2", "A transpose on the tensor engine reads SBUF and writes PSUM.");
     const int64_t side = r.chip->limits.vector_transpose;
     if (engine == EngineId::kVector && (data.rows() > side || data.cols() > side))
-      return r.compat("TR3", cat("A transpose on the vector engine is at most ", side, " x ", side, ", data is ", shape_text(data), "."));
+      return r.compat("TR3", cat("A transpose on the vector engine is at most ", side, " x ", side, ", data is ",
+                                 shape_text(data), "."));
     return {};
   }
   Status execute(Machine& m) const { return execute_transpose(m, dst, data); }

@@ -25,7 +25,8 @@ OperandRows rows_of(const Operand& o, int64_t first_col, int64_t cols, std::vect
   return {DType::kFloat32, gathered.data(), cols * 4, 4};
 }
 
-/// Packs one operand, on the pool when it is large. Double row: columns [0, n) are contraction row 2k, [n, 2n) row 2k + 1.
+/// Packs one operand, on the pool when it is large. Double row: columns [0, n) are contraction row 2k, [n, 2n) row 2k
+/// + 1.
 void pack(Machine& m, const Operand& o, bool moving, bool double_row, float* out) {
   const int64_t halves = double_row ? 2 : 1;
   const int64_t cols = o.cols / halves;
@@ -87,7 +88,9 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
     const bool by_matmul = m.by_matmul(*x.dst, &mixed);
     if (x.accumulate == AccumulateFlag::kAdd) {
       if (!by_matmul)
-        m.warn("MM10", "accumulate=True adds to PSUM data that no matmul wrote; on hardware of generation 2 and 3 the result is undefined.");
+        m.warn("MM10",
+               "accumulate=True adds to PSUM data that no matmul wrote; on hardware of generation 2 and 3 the result "
+               "is undefined.");
       STERNA_ASSIGN(Operand old, m.read(*x.dst, "dst"));
       (void)old;
       accumulate = Accumulate::kAdd;
@@ -115,8 +118,8 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
     if (accumulate == Accumulate::kAdd && !mixed)
       for (int64_t r = 0; r < rows; ++r) load_row(d, r, 0, cols, scratch.data() + r * cols);
   }
-  const PackedProduct product{ps.data(), pm.data(), out, depth, rows, cols,
-                              mixed ? Accumulate::kOverwrite : accumulate};
+  const PackedProduct product{
+      ps.data(), pm.data(), out, depth, rows, cols, mixed ? Accumulate::kOverwrite : accumulate};
   const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
   if (depth * rows * cols >= (1 << 19) && m.pool().threads() > 1)
     m.pool().run(panels, std::max<ptrdiff_t>(1, panels / (4 * m.pool().threads())),
@@ -135,8 +138,8 @@ Status execute_transpose(Machine& m, const View& dst, const View& data) {
   STERNA_ASSIGN(Operand s, m.read(data, "data"));
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
   const int size = size_of(s.dtype);
-  if (s.dtype == d.dtype && s.unit && d.unit && s.row_offsets == nullptr && d.row_offsets == nullptr && !overlaps_shifted(d, s) &&
-      d.base != s.base) {
+  if (s.dtype == d.dtype && s.unit && d.unit && s.row_offsets == nullptr && d.row_offsets == nullptr &&
+      !overlaps_shifted(d, s) && d.base != s.base) {
     transpose_bytes(s.base, s.row_pitch, d.base, d.row_pitch, s.rows, s.cols, size);
   } else if (s.dtype == d.dtype) {
     std::vector<uint32_t> all(static_cast<size_t>(s.rows * s.cols)), column(static_cast<size_t>(s.rows));

@@ -162,15 +162,15 @@ class IsaTest : public ::testing::Test {
   std::mt19937 generator_{7};
 };
 
-#define EXPECT_RUNS(instruction)                  \
-  do {                                            \
-    const auto status_ = run(instruction);        \
-    EXPECT_TRUE(status_) << text_of(status_);     \
+#define EXPECT_RUNS(instruction)              \
+  do {                                        \
+    const auto status_ = run(instruction);    \
+    EXPECT_TRUE(status_) << text_of(status_); \
   } while (false)
-#define EXPECT_REFUSED(id, instruction)                               \
-  do {                                                                \
-    const auto status_ = run(instruction);                            \
-    EXPECT_EQ(rule_of(status_), id) << text_of(status_);              \
+#define EXPECT_REFUSED(id, instruction)                  \
+  do {                                                   \
+    const auto status_ = run(instruction);               \
+    EXPECT_EQ(rule_of(status_), id) << text_of(status_); \
   } while (false)
 
 inline constexpr DType kF32 = DType::kFloat32;

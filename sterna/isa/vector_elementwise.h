@@ -12,12 +12,14 @@ namespace sterna::vector_engine {
 /// dst = data1 op data2, element by element.
 ///
 /// Shapes  dst, data1, data2: [P, N]; inputs of one element a partition repeat it
-/// Types   any input; fp32 arithmetic, rounded once, converted to dst. Bit operators: integers, bits kept. On GpSimd with 32-bit
+/// Types   any input; fp32 arithmetic, rounded once, converted to dst. Bit operators: integers, bits kept. On GpSimd
+/// with 32-bit
 ///         integers throughout: exact integer arithmetic
 /// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 ENG1 ENG2 TYPE1
 /// Source  nki.isa.tensor_tensor (SDK 2.32)
 struct TensorTensor {
-  static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element", "nki.isa.tensor_tensor"};
+  static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element",
+                             "nki.isa.tensor_tensor"};
   View dst, data1, data2;
   AluOp op = AluOp::kAdd;
   EngineId engine = EngineId::kUnknown;
@@ -42,7 +44,8 @@ struct TensorTensor {
     if (is_bitwise(op)) STERNA_TRY(check_integers({&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
       const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
-      engine = (wide_integers() && !is_bitwise(op) && !psum) || (op == AluOp::kPower && !psum) ? EngineId::kGpSimd : EngineId::kVector;
+      engine = (wide_integers() && !is_bitwise(op) && !psum) || (op == AluOp::kPower && !psum) ? EngineId::kGpSimd
+                                                                                               : EngineId::kVector;
     }
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst, &data1, &data2});
   }
@@ -55,7 +58,7 @@ struct TensorTensor {
     if (is_bitwise(op)) return map_bits(m, d, a, b, op);
     if (engine == EngineId::kGpSimd && wide_integers() && has_int_form(op))
       return map_integers(m, d, a, b, op, data1.dtype == DType::kInt32);
-    map_rows<2>(m, d, {a, b}, [this](const ConstBlock (&x)[2], Block o, const Piece& p) {
+    map_rows<2>(m, d, {a, b}, [this](const ConstBlock(&x)[2], Block o, const Piece& p) {
       alu_block(op, x[0], x[1], o, p.rows, p.cols);
     });
     return {};
@@ -63,7 +66,8 @@ struct TensorTensor {
   Work work(const Rules& r) const {
     Work w = count_elements(r, engine, {&dst, &data1, &data2});
     const bool simple = op == AluOp::kAdd || op == AluOp::kSubtract || op == AluOp::kMultiply;
-    const bool bf16 = dst.dtype == DType::kBFloat16 && data1.dtype == DType::kBFloat16 && data2.dtype == DType::kBFloat16;
+    const bool bf16 =
+        dst.dtype == DType::kBFloat16 && data1.dtype == DType::kBFloat16 && data2.dtype == DType::kBFloat16;
     if (simple && bf16 && w.contiguous && w.all_sbuf) w.fast_cases |= bit(FastCase::kBFloat16Simple);
     return w;
   }
@@ -88,10 +92,15 @@ struct TensorScalar {
 
   static constexpr auto fields() {
     using I = TensorScalar;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "input tile"), option("op0", &I::op0, "first operator"),
-                      in("operand0", &I::operand0, "immediate or (P, 1)"), option("reverse0", &I::reverse0, "operand0 op0 data"),
-                      option("op1", &I::op1, "second operator"), in("operand1", &I::operand1, "immediate or (P, 1)"),
-                      option("reverse1", &I::reverse1, "operand1 op1 value"), option("engine", &I::engine, "engine to run on")};
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("data", &I::data, "input tile"),
+                      option("op0", &I::op0, "first operator"),
+                      in("operand0", &I::operand0, "immediate or (P, 1)"),
+                      option("reverse0", &I::reverse0, "operand0 op0 data"),
+                      option("op1", &I::op1, "second operator"),
+                      in("operand1", &I::operand1, "immediate or (P, 1)"),
+                      option("reverse1", &I::reverse1, "operand1 op1 value"),
+                      option("engine", &I::engine, "engine to run on")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -119,7 +128,7 @@ struct TensorScalar {
     take_snapshots(m, snapshots, d, a);
     s0 = kept_apart(d, s0, a.rows, buffer0);
     s1 = kept_apart(d, s1, a.rows, buffer1);
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       apply_scalar(op0, x[0], s0, reverse0, o, p);
       if (op1 != AluOp::kBypass) apply_scalar(op1, {o.data, o.pitch}, s1, reverse1, o, p);
     });
@@ -166,10 +175,14 @@ struct ScalarTensorTensor {
 
   static constexpr auto fields() {
     using I = ScalarTensorTensor;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "input tile"), option("op0", &I::op0, "first operator"),
-                      in("operand0", &I::operand0, "immediate or (P, 1)"), option("op1", &I::op1, "second operator"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("data", &I::data, "input tile"),
+                      option("op0", &I::op0, "first operator"),
+                      in("operand0", &I::operand0, "immediate or (P, 1)"),
+                      option("op1", &I::op1, "second operator"),
                       in("operand1", &I::operand1, "tile of the second operator"),
-                      option("reverse0", &I::reverse0, "operand0 op0 data"), option("reverse1", &I::reverse1, "operand1 op1 value")};
+                      option("reverse0", &I::reverse0, "operand0 op0 data"),
+                      option("reverse1", &I::reverse1, "operand1 op1 value")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -192,7 +205,7 @@ struct ScalarTensorTensor {
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, b);
     s = kept_apart(d, s, a.rows, buffer);
-    map_rows<2>(m, d, {a, b}, [&](const ConstBlock (&x)[2], Block o, const Piece& p) {
+    map_rows<2>(m, d, {a, b}, [&](const ConstBlock(&x)[2], Block o, const Piece& p) {
       // The first step's result may not go to `o` when operand1 lives there.
       const Block t = x[1].data == o.data ? Block{piece_scratch(3), static_cast<ptrdiff_t>(p.cols)} : o;
       apply_scalar(op0, x[0], s, reverse0, t, p);
@@ -231,7 +244,7 @@ struct Reciprocal {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
-    map_rows<1>(m, d, {a}, [](const ConstBlock (&x)[1], Block o, const Piece& p) {
+    map_rows<1>(m, d, {a}, [](const ConstBlock(&x)[1], Block o, const Piece& p) {
       alu_block(AluOp::kReciprocal, x[0], x[0], o, p.rows, p.cols);
     });
     return {};

@@ -25,7 +25,8 @@ struct TensorCopy {
 
   static constexpr auto fields() {
     using I = TensorCopy;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("src", &I::src, "input tile"), option("engine", &I::engine, "engine to run on")};
+    return std::tuple{out("dst", &I::dst, "result tile"), in("src", &I::src, "input tile"),
+                      option("engine", &I::engine, "engine to run on")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -34,7 +35,8 @@ struct TensorCopy {
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &src}));
     if (engine == EngineId::kScalar && !r.chip->features.copy_on_scalar)
-      return Fault(FaultKind::kNotOnThisChip, "ENG3", "tensor_copy on the scalar engine does not exist on this chip; use the vector engine.");
+      return Fault(FaultKind::kNotOnThisChip, "ENG3",
+                   "tensor_copy on the scalar engine does not exist on this chip; use the vector engine.");
     return {};
   }
   Status execute(Machine& m) const {
@@ -59,11 +61,13 @@ struct Memset {
 
   static constexpr auto fields() {
     using I = Memset;
-    return std::tuple{out("dst", &I::dst, "tile to fill"), in("value", &I::value, "immediate"), option("engine", &I::engine, "engine to run on")};
+    return std::tuple{out("dst", &I::dst, "tile to fill"), in("value", &I::value, "immediate"),
+                      option("engine", &I::engine, "engine to run on")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
-    if (value.is_view || value.is_none) return Fault(FaultKind::kWrongType, "ARG3", "'value' of memset must be a number.");
+    if (value.is_view || value.is_none)
+      return Fault(FaultKind::kWrongType, "ARG3", "'value' of memset must be a number.");
     if (is_packed(dst.dtype) && value.value != 0)
       return Fault(FaultKind::kRuleBroken, "MEMSET1", cat("memset of ", name(dst.dtype), " takes the value 0 only."));
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
@@ -89,7 +93,8 @@ struct Memset {
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, engine, {&dst});
-    if (value.value == 0 && size_of(dst.dtype) == 2 && is_float(dst.dtype)) w.fast_cases |= bit(FastCase::kZeroSixteenBit);
+    if (value.value == 0 && size_of(dst.dtype) == 2 && is_float(dst.dtype))
+      w.fast_cases |= bit(FastCase::kZeroSixteenBit);
     return w;
   }
 };
@@ -101,7 +106,8 @@ struct Memset {
 /// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 (src, predicate) PRED1 (predicate type) PRED2 (src has dst's type) ARG2
 /// Source  nki.isa.tensor_copy_predicated (SDK 2.32)
 struct TensorCopyPredicated {
-  static constexpr Info info{"tensor_copy_predicated", 0x16, "dst = src where predicate, else unchanged", "nki.isa.tensor_copy_predicated"};
+  static constexpr Info info{"tensor_copy_predicated", 0x16, "dst = src where predicate, else unchanged",
+                             "nki.isa.tensor_copy_predicated"};
   View dst;
   Scalar src;
   View predicate;
@@ -119,7 +125,9 @@ struct TensorCopyPredicated {
     STERNA_TRY(fit(r, predicate, dst, "predicate"));
     if (src.is_none) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
     const DType t = predicate.dtype;
-    if (is_float(t)) return Fault(FaultKind::kRuleBroken, "PRED1", cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), "."));
+    if (is_float(t))
+      return Fault(FaultKind::kRuleBroken, "PRED1",
+                   cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), "."));
     if (t != DType::kUInt8 && t != DType::kUInt16 && t != DType::kUInt32)
       STERNA_TRY(r.compat("PRED1", cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), ".")));
     if (!src.is_view) return {};
@@ -127,7 +135,8 @@ struct TensorCopyPredicated {
     STERNA_TRY(fit(r, src.view, dst, "src"));
     STERNA_TRY(check_not_both_psum(src.view, predicate, "src", "predicate"));
     if (src.view.dtype != dst.dtype)
-      return r.compat("PRED2", cat("'src' is ", name(src.view.dtype), " and dst ", name(dst.dtype), "; they must have one type."));
+      return r.compat(
+          "PRED2", cat("'src' is ", name(src.view.dtype), " and dst ", name(dst.dtype), "; they must have one type."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -142,7 +151,8 @@ struct TensorCopyPredicated {
       take_snapshots(m, snapshots, d, s, p);
     else if (snapshots[0].take(d, p))
       warn_aliased(m);
-    std::vector<ElementState> states(m.has_element_states(dst) ? static_cast<size_t>(d.rows * d.cols) : 0, ElementState::kKeep);
+    std::vector<ElementState> states(m.has_element_states(dst) ? static_cast<size_t>(d.rows * d.cols) : 0,
+                                     ElementState::kKeep);
     std::vector<uint32_t> keep(static_cast<size_t>(d.cols)), value(keep.size()), where(keep.size());
     if (!src.is_view) std::fill(value.begin(), value.end(), value_bits(dst.dtype, src.value));
     std::vector<float> converted(src.is_view && s.dtype != d.dtype ? keep.size() : 0);
@@ -169,13 +179,15 @@ struct TensorCopyPredicated {
   }
 };
 
-/// In each group of 32 partitions, dst's partition i takes src's partition shuffle_mask[i]; 255 leaves dst's partition alone.
+/// In each group of 32 partitions, dst's partition i takes src's partition shuffle_mask[i]; 255 leaves dst's partition
+/// alone.
 ///
 /// Shapes  dst, src: [P, N], N equal
 /// Rules   P1 P2 SHUF1 (equal types) SHUF2 (start partitions) SHUF3 (the mask stays inside src) SHAPE2
 /// Source  nki.isa.nc_stream_shuffle (SDK 2.32)
 struct NcStreamShuffle {
-  static constexpr Info info{"nc_stream_shuffle", 0x17, "partitions are permuted inside groups of 32", "nki.isa.nc_stream_shuffle"};
+  static constexpr Info info{"nc_stream_shuffle", 0x17, "partitions are permuted inside groups of 32",
+                             "nki.isa.nc_stream_shuffle"};
   static constexpr int64_t kGroup = 32;
   static constexpr uint8_t kLeave = 255;
   View dst, src;
@@ -196,24 +208,28 @@ struct NcStreamShuffle {
     const int64_t step = active > 64 ? 128 : active;
     const int64_t start = v.partition + (r.tensor(v).has_address ? r.tensor(v).address_partition : 0);
     if (start % step == 0) return {};
-    return Fault(FaultKind::kRuleBroken, "SHUF2", cat("'", what, "' starts at partition ", start, "; with ", active,
-                                                      " active partitions it must start at a multiple of ", step, "."));
+    return Fault(FaultKind::kRuleBroken, "SHUF2",
+                 cat("'", what, "' starts at partition ", start, "; with ", active,
+                     " active partitions it must start at a multiple of ", step, "."));
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, src, "src"));
     if (dst.dtype != src.dtype)
-      return Fault(FaultKind::kRuleBroken, "SHUF1", cat("nc_stream_shuffle does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "SHUF1",
+                   cat("nc_stream_shuffle does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
     if (dst.cols() != src.cols())
-      return Fault(FaultKind::kRuleBroken, "SHAPE2", cat("'src' ", shape_text(src), " has ", src.cols(), " elements in a partition, the result ",
-                                                         shape_text(dst), " has ", dst.cols(), "."));
+      return Fault(FaultKind::kRuleBroken, "SHAPE2",
+                   cat("'src' ", shape_text(src), " has ", src.cols(), " elements in a partition, the result ",
+                       shape_text(dst), " has ", dst.cols(), "."));
     STERNA_TRY(check_start(r, dst, "dst"));
     STERNA_TRY(check_start(r, src, "src"));
     for (int64_t row = 0; row < dst.rows(); ++row) {
       const int lane = shuffle_mask.lane[row % kGroup];
       if (lane != kLeave && (lane >= kGroup || source(row) >= src.rows()))
-        return Fault(FaultKind::kRuleBroken, "SHUF3", cat("shuffle_mask[", row % kGroup, "] is ", lane, ", which gives partition ", source(row), " of src ",
-                                                          shape_text(src), "; use 0 to 31 inside src, or 255."));
+        return Fault(FaultKind::kRuleBroken, "SHUF3",
+                     cat("shuffle_mask[", row % kGroup, "] is ", lane, ", which gives partition ", source(row),
+                         " of src ", shape_text(src), "; use 0 to 31 inside src, or 255."));
     }
     return {};
   }
@@ -232,7 +248,8 @@ struct NcStreamShuffle {
       load_bits(s, at, 0, d.cols, row_bits.data());
       store_bits(d, row, 0, d.cols, row_bits.data());
       for (int64_t c = 0; c < d.cols && !simple; ++c)
-        states[static_cast<size_t>(row * d.cols + c)] = from.empty() ? ElementState::kDefined : from[static_cast<size_t>(at * d.cols + c)];
+        states[static_cast<size_t>(row * d.cols + c)] =
+            from.empty() ? ElementState::kDefined : from[static_cast<size_t>(at * d.cols + c)];
     }
     if (!simple) m.mark_elements(dst, states);
     return {};

@@ -17,11 +17,12 @@ namespace sterna::vector_engine {
 /// dst = reduction of data over its last free axes, times -1 with negate.
 ///
 /// Shapes  data: [P, ...]; axis: the last axes of data, never 0; dst: one element for each index that remains
-/// Types   fp32 arithmetic in the order of alu.h's reduce_block, converted once to dst; bit operators on integers keep bits
-/// Rules   P1 P2 RED1 RED4 (axes) RED5 (shape of dst) RED6 (negate with a bit operator) TYPE1
-/// Source  nki.isa.tensor_reduce (SDK 2.32)
+/// Types   fp32 arithmetic in the order of alu.h's reduce_block, converted once to dst; bit operators on integers keep
+/// bits Rules   P1 P2 RED1 RED4 (axes) RED5 (shape of dst) RED6 (negate with a bit operator) TYPE1 Source
+/// nki.isa.tensor_reduce (SDK 2.32)
 struct TensorReduce {
-  static constexpr Info info{"tensor_reduce", 0x18, "dst = reduction of data over its last free axes", "nki.isa.tensor_reduce"};
+  static constexpr Info info{"tensor_reduce", 0x18, "dst = reduction of data over its last free axes",
+                             "nki.isa.tensor_reduce"};
   View dst;
   AluOp op = AluOp::kAdd;
   View data;
@@ -30,8 +31,11 @@ struct TensorReduce {
 
   static constexpr auto fields() {
     using I = TensorReduce;
-    return std::tuple{out("dst", &I::dst, "result tile"), option("op", &I::op, "reduction"), in("data", &I::data, "input tile"),
-                      option("axis", &I::axis, "the last free axes of data"), option("negate", &I::negate, "multiply the result by -1"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      option("op", &I::op, "reduction"),
+                      in("data", &I::data, "input tile"),
+                      option("axis", &I::axis, "the last free axes of data"),
+                      option("negate", &I::negate, "multiply the result by -1"),
                       option("keepdims", &I::keepdims, "reduced axes stay in dst with size one")};
   }
   /// Elements that go into one result.
@@ -43,8 +47,9 @@ struct TensorReduce {
   /// Brings the axes to ascending, non-negative form.
   Status check_axes() {
     auto bad = [&](std::string_view why) {
-      return Fault(FaultKind::kRuleBroken, "RED4", cat("'axis' ", why, "; it must name the last axes of data ", shape_text(data),
-                                                       ", ending at ", data.ndim - 1, ", and never axis 0, the partition."));
+      return Fault(FaultKind::kRuleBroken, "RED4",
+                   cat("'axis' ", why, "; it must name the last axes of data ", shape_text(data), ", ending at ",
+                       data.ndim - 1, ", and never axis 0, the partition."));
     };
     if (axis.n == 0) return bad("is empty");
     for (int i = 0; i < axis.n; ++i)
@@ -57,14 +62,19 @@ struct TensorReduce {
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
-    if (!is_reduction(op)) return Fault(FaultKind::kRuleBroken, "RED1", cat("'op' is ", name(op), ", which does not reduce; use add, maximum, ..."));
+    if (!is_reduction(op))
+      return Fault(FaultKind::kRuleBroken, "RED1",
+                   cat("'op' is ", name(op), ", which does not reduce; use add, maximum, ..."));
     STERNA_TRY(check_axes());
     if (is_bitwise(op)) STERNA_TRY(check_integers({&dst, &data}, op));
     if (is_bitwise(op) && negate)
-      return Fault(FaultKind::kRuleBroken, "RED6", cat("negate applies to arithmetic reductions, not to ", name(op), "."));
+      return Fault(FaultKind::kRuleBroken, "RED6",
+                   cat("negate applies to arithmetic reductions, not to ", name(op), "."));
     if (dst.rows() != data.rows() || dst.cols() * depth() != data.cols())
-      return Fault(FaultKind::kRuleBroken, "RED5", cat("dst ", shape_text(dst), " must have ", data.rows(), " partitions of ", data.cols() / std::max<int64_t>(1, depth()),
-                                                       " elements: data ", shape_text(data), " without its last ", axis.n, " axes."));
+      return Fault(FaultKind::kRuleBroken, "RED5",
+                   cat("dst ", shape_text(dst), " must have ", data.rows(), " partitions of ",
+                       data.cols() / std::max<int64_t>(1, depth()), " elements: data ", shape_text(data),
+                       " without its last ", axis.n, " axes."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -83,7 +93,7 @@ struct TensorReduce {
   /// One result for each row.
   void reduce_rows(Machine& m, const Operand& d, const Operand& a) const {
     RowSums sums(op, a.rows, a.cols);
-    visit_rows<1>(m, {a}, [&](const ConstBlock (&x)[1], const Piece& p) { sums.add(x[0], p); });
+    visit_rows<1>(m, {a}, [&](const ConstBlock(&x)[1], const Piece& p) { sums.add(x[0], p); });
     float results[128];
     std::copy_n(sums.finish(), d.rows, results);
     adjust(results, d.rows);
@@ -145,13 +155,15 @@ struct TensorReduce {
   }
 };
 
-/// dst = data op0 operand0, and a reduction of that (in fp32, before conversion) over all free axes into the accumulators.
+/// dst = data op0 operand0, and a reduction of that (in fp32, before conversion) over all free axes into the
+/// accumulators.
 ///
 /// Shapes  dst, data: [P, N]; operand0, reduce_init: immediate or (P, 1); reduce_res: (P, 1)
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 OPS2 ARG2 RED1 (add multiply maximum minimum) RED2 RED3
 /// Source  nki.isa.tensor_scalar_reduce (SDK 2.32)
 struct TensorScalarReduce {
-  static constexpr Info info{"tensor_scalar_reduce", 0x19, "dst = data op0 operand0, and its reduction", "nki.isa.tensor_scalar_reduce"};
+  static constexpr Info info{"tensor_scalar_reduce", 0x19, "dst = data op0 operand0, and its reduction",
+                             "nki.isa.tensor_scalar_reduce"};
   View dst, data;
   AluOp op0 = AluOp::kBypass;
   Scalar operand0;
@@ -164,8 +176,11 @@ struct TensorScalarReduce {
 
   static constexpr auto fields() {
     using I = TensorScalarReduce;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "input tile"), option("op0", &I::op0, "operator"),
-                      in("operand0", &I::operand0, "immediate or (P, 1)"), option("reduce_op", &I::reduce_op, "reduction"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("data", &I::data, "input tile"),
+                      option("op0", &I::op0, "operator"),
+                      in("operand0", &I::operand0, "immediate or (P, 1)"),
+                      option("reduce_op", &I::reduce_op, "reduction"),
                       out("reduce_res", &I::reduce_res, "(P, 1) read-out of the accumulators"),
                       option("reverse0", &I::reverse0, "operand0 op0 data"),
                       option("reduce_cmd", &I::reduce_cmd, "what happens to the accumulators"),
@@ -180,7 +195,8 @@ struct TensorScalarReduce {
     STERNA_TRY(fit_scalar(r, reduce_init, dst, "reduce_init"));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     STERNA_TRY(check_operand(operand0, op0, "operand0", "op0"));
-    STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kAdd, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum}, "reduce_op"));
+    STERNA_TRY(
+        check_reduce_op(reduce_op, {AluOp::kAdd, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum}, "reduce_op"));
     STERNA_TRY(check_reduce_cmd(r, reduce_cmd, reduce_init, reduce_res));
     return check_reduce_res(r, reduce_res, dst);
   }
@@ -196,7 +212,7 @@ struct TensorScalarReduce {
     s = kept_apart(d, s, a.rows, buffer);
     const bool reduces = accumulates(reduce_cmd);
     RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       apply_scalar(op0, x[0], s, reverse0, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
@@ -210,14 +226,17 @@ struct TensorScalarReduce {
   }
 };
 
-/// Along each row: reg = (src[i] op0 imm0) op1 reg, dst[i] = reg; reg starts as reduce_cmd says and stays in the accumulators.
+/// Along each row: reg = (src[i] op0 imm0) op1 reg, dst[i] = reg; reg starts as reduce_cmd says and stays in the
+/// accumulators.
 ///
 /// Shapes  dst, src: [P, N]; imm0, imm1: immediate or (P, 1)
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 OPS2 ARG2 RED1 (add subtract multiply maximum minimum) RED2 CUM1 (no 32-bit integers)
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 OPS2 ARG2 RED1 (add subtract multiply maximum minimum) RED2 CUM1 (no 32-bit
+/// integers)
 ///         CUM2 (reduce_cmd)
 /// Source  nki.isa.tensor_scalar_cumulative (SDK 2.32)
 struct TensorScalarCumulative {
-  static constexpr Info info{"tensor_scalar_cumulative", 0x1a, "running op1 of src op0 imm0", "nki.isa.tensor_scalar_cumulative"};
+  static constexpr Info info{"tensor_scalar_cumulative", 0x1a, "running op1 of src op0 imm0",
+                             "nki.isa.tensor_scalar_cumulative"};
   View dst, src;
   AluOp op0 = AluOp::kBypass, op1 = AluOp::kAdd;
   Scalar imm0, imm1;
@@ -225,9 +244,13 @@ struct TensorScalarCumulative {
 
   static constexpr auto fields() {
     using I = TensorScalarCumulative;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("src", &I::src, "input tile"), option("op0", &I::op0, "operator on each element"),
-                      option("op1", &I::op1, "running operator"), in("imm0", &I::imm0, "immediate or (P, 1)"),
-                      in("imm1", &I::imm1, "start of load_reduce"), option("reduce_cmd", &I::reduce_cmd, "how the running value starts")};
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("src", &I::src, "input tile"),
+                      option("op0", &I::op0, "operator on each element"),
+                      option("op1", &I::op1, "running operator"),
+                      in("imm0", &I::imm0, "immediate or (P, 1)"),
+                      in("imm1", &I::imm1, "start of load_reduce"),
+                      option("reduce_cmd", &I::reduce_cmd, "how the running value starts")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -237,12 +260,16 @@ struct TensorScalarCumulative {
     STERNA_TRY(fit_scalar(r, imm1, dst, "imm1"));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     STERNA_TRY(check_operand(imm0, op0, "imm0", "op0"));
-    STERNA_TRY(check_reduce_op(op1, {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum}, "op1"));
+    STERNA_TRY(check_reduce_op(op1, {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum},
+                               "op1"));
     for (const View* v : {&dst, &src})
       if (is_integer(v->dtype) && size_of(v->dtype) == 4)
-        return Fault(FaultKind::kRuleBroken, "CUM1", cat("tensor_scalar_cumulative does not take ", name(v->dtype), "; use fp32 or a 16-bit integer."));
+        return Fault(FaultKind::kRuleBroken, "CUM1",
+                     cat("tensor_scalar_cumulative does not take ", name(v->dtype), "; use fp32 or a 16-bit integer."));
     if (reduce_cmd == ReduceCmd::kIdle || reduce_cmd == ReduceCmd::kReset) {
-      STERNA_TRY(r.compat("CUM2", "reduce_cmd of tensor_scalar_cumulative is reset_reduce, reduce or load_reduce; reset_reduce is taken."));
+      STERNA_TRY(r.compat(
+          "CUM2",
+          "reduce_cmd of tensor_scalar_cumulative is reset_reduce, reduce or load_reduce; reset_reduce is taken."));
       reduce_cmd = ReduceCmd::kResetReduce;
     }
     return check_reduce_cmd(r, reduce_cmd, imm1, {});
@@ -260,7 +287,7 @@ struct TensorScalarCumulative {
     take_snapshots(m, snapshots, d, a);
     s = kept_apart(d, s, a.rows, buffer);
     float* acc = m.vector_accumulator().data();
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       apply_scalar(op0, x[0], s, false, o, p);
       // A scan whose second step adds -0, which changes nothing.
       float* nothing = piece_scratch(2);
@@ -280,7 +307,8 @@ struct TensorScalarCumulative {
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 BUF1 OPS2 ARG2
 /// Source  nki.isa.tensor_tensor_scan (SDK 2.32)
 struct TensorTensorScan {
-  static constexpr Info info{"tensor_tensor_scan", 0x1b, "r[i] = (data0[i] op0 r[i-1]) op1 data1[i]", "nki.isa.tensor_tensor_scan"};
+  static constexpr Info info{"tensor_tensor_scan", 0x1b, "r[i] = (data0[i] op0 r[i-1]) op1 data1[i]",
+                             "nki.isa.tensor_tensor_scan"};
   View dst, data0, data1;
   Scalar initial;
   AluOp op0 = AluOp::kMultiply, op1 = AluOp::kAdd;
@@ -288,9 +316,13 @@ struct TensorTensorScan {
 
   static constexpr auto fields() {
     using I = TensorTensorScan;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data0", &I::data0, "operand of op0"), in("data1", &I::data1, "operand of op1"),
-                      in("initial", &I::initial, "value before the first"), option("op0", &I::op0, "first operator"),
-                      option("op1", &I::op1, "second operator"), option("reverse0", &I::reverse0, "r[i-1] op0 data0[i]"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("data0", &I::data0, "operand of op0"),
+                      in("data1", &I::data1, "operand of op1"),
+                      in("initial", &I::initial, "value before the first"),
+                      option("op0", &I::op0, "first operator"),
+                      option("op1", &I::op1, "second operator"),
+                      option("reverse0", &I::reverse0, "r[i-1] op0 data0[i]"),
                       option("reverse1", &I::reverse1, "data1[i] op1 value")};
   }
   Status check(const Rules& r) {
@@ -314,7 +346,7 @@ struct TensorTensorScan {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, b);
-    map_rows<2>(m, d, {a, b}, [&](const ConstBlock (&x)[2], Block o, const Piece& p) {
+    map_rows<2>(m, d, {a, b}, [&](const ConstBlock(&x)[2], Block o, const Piece& p) {
       scan_block(op0, op1, reverse0, reverse1, x[0], x[1], running + p.row, 1, o, p.rows, p.cols);
       for (int64_t i = 0; i < p.rows; ++i) running[p.row + i] = o.data[i * o.pitch + p.cols - 1];
     });
@@ -323,7 +355,8 @@ struct TensorTensorScan {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &data0, &data1}); }
 };
 
-/// out = where is not zero ? yes : no, along one row; `where` holds converted integers or results of comparisons, hence no -0.
+/// out = where is not zero ? yes : no, along one row; `where` holds converted integers or results of comparisons, hence
+/// no -0.
 inline void choose(const float* where, const float* yes, float no, bool invert, float* out, int64_t n) {
   static constexpr auto words = [](const float* x) { return reinterpret_cast<const uint32_t*>(x); };
   select_row(words(where), words(yes), words(&no), 0, invert, reinterpret_cast<uint32_t*>(out), n);
@@ -332,10 +365,11 @@ inline void choose(const float* where, const float* yes, float no, bool invert, 
 /// dst = on_true where predicate is not zero, else on_false; its maximum over the free axes joins the accumulators.
 ///
 /// Shapes  dst, predicate, on_true: [P, N]; on_false: immediate or (P, 1); reduce_res: (P, 1)
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 BUF1 (on_true, predicate) PRED1 (predicate is an integer) SEL1 (on_true's type) RED1 RED3 ARG2
-/// Source  nki.isa.select_reduce (SDK 2.32)
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 BUF1 (on_true, predicate) PRED1 (predicate is an integer) SEL1 (on_true's type)
+/// RED1 RED3 ARG2 Source  nki.isa.select_reduce (SDK 2.32)
 struct SelectReduce {
-  static constexpr Info info{"select_reduce", 0x1c, "dst = where(predicate, on_true, on_false), and its maximum", "nki.isa.select_reduce"};
+  static constexpr Info info{"select_reduce", 0x1c, "dst = where(predicate, on_true, on_false), and its maximum",
+                             "nki.isa.select_reduce"};
   View dst, predicate, on_true;
   Scalar on_false;
   View reduce_res;
@@ -345,11 +379,14 @@ struct SelectReduce {
 
   static constexpr auto fields() {
     using I = SelectReduce;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("predicate", &I::predicate, "integers: which to take"),
-                      in("on_true", &I::on_true, "tile"), in("on_false", &I::on_false, "immediate or (P, 1)"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("predicate", &I::predicate, "integers: which to take"),
+                      in("on_true", &I::on_true, "tile"),
+                      in("on_false", &I::on_false, "immediate or (P, 1)"),
                       out("reduce_res", &I::reduce_res, "(P, 1) read-out of the accumulators"),
                       option("reduce_cmd", &I::reduce_cmd, "what happens to the accumulators"),
-                      option("reduce_op", &I::reduce_op, "maximum"), option("reverse_pred", &I::reverse_pred, "swap the choice")};
+                      option("reduce_op", &I::reduce_op, "maximum"),
+                      option("reverse_pred", &I::reverse_pred, "swap the choice")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -361,9 +398,11 @@ struct SelectReduce {
     if (on_false.is_none) return Fault(FaultKind::kWrongType, "ARG2", "'on_false' is missing.");
     STERNA_TRY(check_not_both_psum(on_true, predicate, "on_true", "predicate"));
     if (is_float(predicate.dtype))
-      return Fault(FaultKind::kRuleBroken, "PRED1", cat("'predicate' must be of an 8- or 16-bit integer type, not ", name(predicate.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "PRED1",
+                   cat("'predicate' must be of an 8- or 16-bit integer type, not ", name(predicate.dtype), "."));
     if (on_true.dtype == DType::kTFloat32 || on_true.dtype == DType::kInt32 || on_true.dtype == DType::kUInt32)
-      STERNA_TRY(r.compat("SEL1", cat("'on_true' of select_reduce may not be ", name(on_true.dtype), "; values go through fp32.")));
+      STERNA_TRY(r.compat(
+          "SEL1", cat("'on_true' of select_reduce may not be ", name(on_true.dtype), "; values go through fp32.")));
     STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kMaximum}, "reduce_op"));
     STERNA_TRY(check_reduce_cmd(r, reduce_cmd, Scalar::of(0.0), reduce_res));
     return check_reduce_res(r, reduce_res, dst);
@@ -380,9 +419,10 @@ struct SelectReduce {
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
     RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
-    map_rows<2>(m, d, {c, a}, [&](const ConstBlock (&x)[2], Block o, const Piece& p) {
+    map_rows<2>(m, d, {c, a}, [&](const ConstBlock(&x)[2], Block o, const Piece& p) {
       for (int64_t i = 0; i < p.rows; ++i)
-        choose(x[0].data + i * x[0].pitch, x[1].data + i * x[1].pitch, other.data[(p.row + i) * other.pitch], reverse_pred, o.data + i * o.pitch, p.cols);
+        choose(x[0].data + i * x[0].pitch, x[1].data + i * x[1].pitch, other.data[(p.row + i) * other.pitch],
+               reverse_pred, o.data + i * o.pitch, p.cols);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
     if (reduces) sums.finish_into(m.vector_accumulator().data());
@@ -395,15 +435,16 @@ struct SelectReduce {
   }
 };
 
-/// dst keeps on_true_tile's element i where (range_start + i) comp_op0 bound0 and (range_start + i) comp_op1 bound1, else it takes
-/// on_false_value; its maximum over the free axes joins the accumulators.
+/// dst keeps on_true_tile's element i where (range_start + i) comp_op0 bound0 and (range_start + i) comp_op1 bound1,
+/// else it takes on_false_value; its maximum over the free axes joins the accumulators.
 ///
 /// Shapes  dst, on_true_tile: [P, N]; bound0, bound1: (P, 1); reduce_res: (P, 1)
 /// Types   indices and bounds are compared in fp32
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 RNG1 (comparisons) RNG2 (bounds) RNG3 (float input) RNG4 (on_false_value) RED1 RED3
-/// Source  nki.isa.range_select (SDK 2.32)
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 RNG1 (comparisons) RNG2 (bounds) RNG3 (float input) RNG4 (on_false_value) RED1
+/// RED3 Source  nki.isa.range_select (SDK 2.32)
 struct RangeSelect {
-  static constexpr Info info{"range_select", 0x1d, "elements whose index lies in a range, else the lowest fp32", "nki.isa.range_select"};
+  static constexpr Info info{"range_select", 0x1d, "elements whose index lies in a range, else the lowest fp32",
+                             "nki.isa.range_select"};
   View dst, on_true_tile;
   AluOp comp_op0 = AluOp::kGreaterEqual, comp_op1 = AluOp::kLess;
   Scalar bound0, bound1;
@@ -415,21 +456,30 @@ struct RangeSelect {
 
   static constexpr auto fields() {
     using I = RangeSelect;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("on_true_tile", &I::on_true_tile, "input tile"),
-                      option("comp_op0", &I::comp_op0, "first comparison"), option("comp_op1", &I::comp_op1, "second comparison"),
-                      in("bound0", &I::bound0, "(P, 1) bound of the first"), in("bound1", &I::bound1, "(P, 1) bound of the second"),
+    return std::tuple{out("dst", &I::dst, "result tile"),
+                      in("on_true_tile", &I::on_true_tile, "input tile"),
+                      option("comp_op0", &I::comp_op0, "first comparison"),
+                      option("comp_op1", &I::comp_op1, "second comparison"),
+                      in("bound0", &I::bound0, "(P, 1) bound of the first"),
+                      in("bound1", &I::bound1, "(P, 1) bound of the second"),
                       option("reduce_cmd", &I::reduce_cmd, "what happens to the accumulators"),
                       out("reduce_res", &I::reduce_res, "(P, 1) read-out of the accumulators"),
-                      option("reduce_op", &I::reduce_op, "maximum"), option("range_start", &I::range_start, "index of the first element"),
+                      option("reduce_op", &I::reduce_op, "maximum"),
+                      option("range_start", &I::range_start, "index of the first element"),
                       option("on_false_value", &I::on_false_value, "the lowest fp32")};
   }
   Status check_bound(const Rules& r, Scalar& bound, AluOp op, std::string_view what) const {
-    if (op != AluOp::kEqual && op != AluOp::kLess && op != AluOp::kLessEqual && op != AluOp::kGreater && op != AluOp::kGreaterEqual)
-      return Fault(FaultKind::kRuleBroken, "RNG1", cat("range_select compares with equal, less, less_equal, greater or greater_equal, not ", name(op), "."));
+    if (op != AluOp::kEqual && op != AluOp::kLess && op != AluOp::kLessEqual && op != AluOp::kGreater &&
+        op != AluOp::kGreaterEqual)
+      return Fault(
+          FaultKind::kRuleBroken, "RNG1",
+          cat("range_select compares with equal, less, less_equal, greater or greater_equal, not ", name(op), "."));
     if (bound.is_none) return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing."));
-    if (!bound.is_view) return r.compat("RNG2", cat("'", what, "' must be an fp32 tile of one value for each partition."));
+    if (!bound.is_view)
+      return r.compat("RNG2", cat("'", what, "' must be an fp32 tile of one value for each partition."));
     if (bound.view.dtype != DType::kFloat32)
-      return Fault(FaultKind::kRuleBroken, "RNG2", cat("'", what, "' must be fp32, it is ", name(bound.view.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "RNG2",
+                   cat("'", what, "' must be fp32, it is ", name(bound.view.dtype), "."));
     return fit_scalar(r, bound, dst, what);
   }
   Status check(const Rules& r) {
@@ -439,9 +489,11 @@ struct RangeSelect {
     STERNA_TRY(check_bound(r, bound0, comp_op0, "bound0"));
     STERNA_TRY(check_bound(r, bound1, comp_op1, "bound1"));
     if (!is_float(on_true_tile.dtype))
-      return Fault(FaultKind::kRuleBroken, "RNG3", cat("'on_true_tile' must be of a float type, not ", name(on_true_tile.dtype), "."));
+      return Fault(FaultKind::kRuleBroken, "RNG3",
+                   cat("'on_true_tile' must be of a float type, not ", name(on_true_tile.dtype), "."));
     if (on_false_value != -FLT_MAX)
-      STERNA_TRY(r.compat("RNG4", cat("'on_false_value' must be the lowest fp32 (", -FLT_MAX, "), not ", on_false_value, ".")));
+      STERNA_TRY(r.compat("RNG4",
+                          cat("'on_false_value' must be the lowest fp32 (", -FLT_MAX, "), not ", on_false_value, ".")));
     STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kMaximum}, "reduce_op"));
     STERNA_TRY(check_reduce_cmd(r, reduce_cmd, Scalar::of(0.0), reduce_res));
     return check_reduce_res(r, reduce_res, dst);
@@ -459,7 +511,7 @@ struct RangeSelect {
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
     RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
-    map_rows<1>(m, d, {a}, [&](const ConstBlock (&x)[1], Block o, const Piece& p) {
+    map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       select(x[0], b0, b1, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
@@ -472,7 +524,8 @@ struct RangeSelect {
     alu_block_scalar(comp_op0, {index, 0}, b0.data + p.row * b0.pitch, b0.pitch, false, {in0, p.cols}, p.rows, p.cols);
     alu_block_scalar(comp_op1, {index, 0}, b1.data + p.row * b1.pitch, b1.pitch, false, {in1, p.cols}, p.rows, p.cols);
     alu_block(AluOp::kMultiply, {in0, p.cols}, {in1, p.cols}, {in0, p.cols}, p.rows, p.cols);  // both hold
-    for (int64_t i = 0; i < p.rows; ++i) choose(in0 + i * p.cols, x.data + i * x.pitch, on_false_value, false, o.data + i * o.pitch, p.cols);
+    for (int64_t i = 0; i < p.rows; ++i)
+      choose(in0 + i * p.cols, x.data + i * x.pitch, on_false_value, false, o.data + i * o.pitch, p.cols);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kVector, {&dst, &on_true_tile});
@@ -481,6 +534,7 @@ struct RangeSelect {
   }
 };
 
-using Reductions = InstructionList<TensorReduce, TensorScalarReduce, TensorScalarCumulative, TensorTensorScan, SelectReduce, RangeSelect>;
+using Reductions = InstructionList<TensorReduce, TensorScalarReduce, TensorScalarCumulative, TensorTensorScan,
+                                   SelectReduce, RangeSelect>;
 
 }  // namespace sterna::vector_engine

@@ -18,17 +18,21 @@ inline constexpr int kEight = 8;
 inline Status check_searched(const Rules& r, const View& v, std::string_view what) {
   const int64_t low = r.chip->limits.top8_min, high = r.chip->limits.top8_max;
   if (v.cols() >= low && v.cols() <= high) return {};
-  return Fault(FaultKind::kRuleBroken, "TOP1", cat("'", what, "' ", shape_text(v), " has ", v.cols(), " elements in a partition; ", low, " to ", high,
-                                                   " can be searched."));
+  return Fault(FaultKind::kRuleBroken, "TOP1",
+               cat("'", what, "' ", shape_text(v), " has ", v.cols(), " elements in a partition; ", low, " to ", high,
+                   " can be searched."));
 }
 /// TOP2: indices are uint16 or uint32.
 inline Status check_index_tile(const Rules& r, const View& v, std::string_view what) {
   if (v.dtype == DType::kUInt16 || v.dtype == DType::kUInt32) return {};
-  if (is_float(v.dtype)) return Fault(FaultKind::kRuleBroken, "TOP2", cat("'", what, "' must be uint16 or uint32, not ", name(v.dtype), "."));
+  if (is_float(v.dtype))
+    return Fault(FaultKind::kRuleBroken, "TOP2",
+                 cat("'", what, "' must be uint16 or uint32, not ", name(v.dtype), "."));
   return r.compat("TOP2", cat("'", what, "' must be uint16 or uint32, not ", name(v.dtype), "."));
 }
 
-/// dst = the eight largest elements of each partition, descending. NaN counts as larger than every number, +0 as larger than -0.
+/// dst = the eight largest elements of each partition, descending. NaN counts as larger than every number, +0 as larger
+/// than -0.
 ///
 /// Shapes  src: [P, N], 8 <= N <= 16384; dst: [P, 8]
 /// Rules   P1 P2 SHAPE1 SHAPE4 TOP1
@@ -81,20 +85,22 @@ struct Max8 {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &src}); }
 };
 
-/// dst[k] = index of vals[k] in its partition of data: the first occurrence; a value that vals repeats gets its next occurrence each time.
-/// A value that is not there gives all ones.
+/// dst[k] = index of vals[k] in its partition of data: the first occurrence; a value that vals repeats gets its next
+/// occurrence each time. A value that is not there gives all ones.
 ///
 /// Shapes  data: [P, N], 8 <= N <= 16384; vals, dst: [P, 8]
 /// Types   compared in fp32; dst uint16 or uint32
 /// Rules   P1 P2 SHAPE1 SHAPE4 TOP1 TOP2
 /// Source  nki.isa.nc_find_index8 (SDK 2.32), NKI 0.6 release notes for repeated and absent values
 struct NcFindIndex8 {
-  static constexpr Info info{"nc_find_index8", 0x21, "where eight values are in each partition", "nki.isa.nc_find_index8"};
+  static constexpr Info info{"nc_find_index8", 0x21, "where eight values are in each partition",
+                             "nki.isa.nc_find_index8"};
   View dst, data, vals;
 
   static constexpr auto fields() {
     using I = NcFindIndex8;
-    return std::tuple{out("dst", &I::dst, "[P, 8] indices"), in("data", &I::data, "tile to search"), in("vals", &I::vals, "[P, 8] values")};
+    return std::tuple{out("dst", &I::dst, "[P, 8] indices"), in("data", &I::data, "tile to search"),
+                      in("vals", &I::vals, "[P, 8] values")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
@@ -137,8 +143,9 @@ struct NcFindIndex8 {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &data}); }
 };
 
-/// dst = data with one occurrence of each of eight values replaced by imm. vals[7] comes first, vals[0] last, and each takes the first
-/// occurrence that none before it took; dst_idx[k] gets the place of vals[k], all ones if there is none.
+/// dst = data with one occurrence of each of eight values replaced by imm. vals[7] comes first, vals[0] last, and each
+/// takes the first occurrence that none before it took; dst_idx[k] gets the place of vals[k], all ones if there is
+/// none.
 ///
 /// Shapes  dst, data: [P, N], 8 <= N <= 16384; vals, dst_idx: [P, 8]
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE4 TOP1 TOP2
@@ -151,8 +158,9 @@ struct NcMatchReplace8 {
 
   static constexpr auto fields() {
     using I = NcMatchReplace8;
-    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "tile to search"), in("vals", &I::vals, "[P, 8] values"),
-                      option("imm", &I::imm, "what replaces them"), out("dst_idx", &I::dst_idx, "[P, 8] where they were")};
+    return std::tuple{out("dst", &I::dst, "result tile"), in("data", &I::data, "tile to search"),
+                      in("vals", &I::vals, "[P, 8] values"), option("imm", &I::imm, "what replaces them"),
+                      out("dst_idx", &I::dst_idx, "[P, 8] where they were")};
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));

@@ -9,8 +9,8 @@
 
 namespace sterna::vector_engine {
 
-/// (count, mean, variance * count) of some numbers, in fp32: the sum in the order of alu.h's reduce_block, divided by the count; then
-/// the sum of the squared differences in the same order.
+/// (count, mean, variance * count) of some numbers, in fp32: the sum in the order of alu.h's reduce_block, divided by
+/// the count; then the sum of the squared differences in the same order.
 struct Moments {
   float count = 0, mean = 0, spread = 0;
 
@@ -33,7 +33,8 @@ struct Moments {
 /// Rules   P1 P2 SHAPE1 SHAPE4 BN1 (N)
 /// Source  nki.isa.bn_stats (SDK 2.32)
 struct BnStats {
-  static constexpr Info info{"bn_stats", 0x1e, "count, mean and variance * count of even and of odd elements", "nki.isa.bn_stats"};
+  static constexpr Info info{"bn_stats", 0x1e, "count, mean and variance * count of even and of odd elements",
+                             "nki.isa.bn_stats"};
   View dst, data;
 
   static constexpr auto fields() {
@@ -46,8 +47,9 @@ struct BnStats {
     STERNA_TRY(check_cols(dst, 6, "dst"));
     const int64_t most = r.chip->limits.bn_stats_free;
     if (data.cols() > most)
-      return Fault(FaultKind::kRuleBroken, "BN1", cat("data ", shape_text(data), " has ", data.cols(), " elements in a partition, bn_stats takes at most ",
-                                                      most, "; use several and one bn_aggr."));
+      return Fault(FaultKind::kRuleBroken, "BN1",
+                   cat("data ", shape_text(data), " has ", data.cols(),
+                       " elements in a partition, bn_stats takes at most ", most, "; use several and one bn_aggr."));
     return {};
   }
   Status execute(Machine& m) const {
@@ -70,7 +72,8 @@ struct BnStats {
 
 /// dst = mean, variance of everything that went into the (count, mean, variance * count) triples of data.
 ///
-/// Types   fp32: n = sum of counts, mean = sum(count * mean) / n, variance = sum(spread + count * (mean_i - mean)^2) / n; sums in the
+/// Types   fp32: n = sum of counts, mean = sum(count * mean) / n, variance = sum(spread + count * (mean_i - mean)^2) /
+/// n; sums in the
 ///         order of alu.h's reduce_block
 /// Shapes  data: [P, 3 K]; dst: [P, 2]
 /// Rules   P1 P2 SHAPE1 SHAPE4 BN2 (a multiple of three)
@@ -88,12 +91,15 @@ struct BnAggr {
     STERNA_TRY(check_rows(data, dst, "data"));
     STERNA_TRY(check_cols(dst, 2, "dst"));
     if (data.cols() % 3 != 0 || data.cols() == 0)
-      return Fault(FaultKind::kRuleBroken, "BN2", cat("data ", shape_text(data), " must hold triples, it has ", data.cols(), " elements in a partition."));
+      return Fault(
+          FaultKind::kRuleBroken, "BN2",
+          cat("data ", shape_text(data), " must hold triples, it has ", data.cols(), " elements in a partition."));
     return {};
   }
   static float sum(const std::vector<float>& x) {
     float out;
-    reduce_block(AluOp::kAdd, {x.data(), static_cast<ptrdiff_t>(x.size())}, &out, 1, 1, static_cast<ptrdiff_t>(x.size()));
+    reduce_block(AluOp::kAdd, {x.data(), static_cast<ptrdiff_t>(x.size())}, &out, 1, 1,
+                 static_cast<ptrdiff_t>(x.size()));
     return out;
   }
   Status execute(Machine& m) const {

@@ -24,7 +24,8 @@ float value_of(DType t, uint32_t bits) { return to_float_bits(t, bits); }
 TEST_F(Vector, TensorTensorComputesEachOperator) {
   const Values a = random(8 * 5), b = random(8 * 5);
   const View x = with({8, 5}, a), y = with({8, 5}, b), d = make({8, 5});
-  for (AluOp op : {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kDivide, AluOp::kMaximum, AluOp::kMinimum, AluOp::kGreater}) {
+  for (AluOp op : {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kDivide, AluOp::kMaximum, AluOp::kMinimum,
+                   AluOp::kGreater}) {
     TensorTensor i{d, x, y, op};
     i.engine = EngineId::kVector;
     EXPECT_RUNS(i);
@@ -34,15 +35,18 @@ TEST_F(Vector, TensorTensorComputesEachOperator) {
 }
 
 TEST_F(Vector, TensorTensorConvertsAndBroadcastsOneColumn) {
-  const View x = with({4, 3}, ramp(12), kBf16), y = with({4, 1}, {1, 2, 3, 4}, DType::kFloat16), d = make({4, 3}, DType::kInt16);
+  const View x = with({4, 3}, ramp(12), kBf16), y = with({4, 1}, {1, 2, 3, 4}, DType::kFloat16),
+             d = make({4, 3}, DType::kInt16);
   EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kMultiply}));
   const Values got = get(d);
   for (int r = 0; r < 4; ++r)
-    for (int c = 0; c < 3; ++c) EXPECT_EQ(got[static_cast<size_t>(r * 3 + c)], static_cast<float>((r * 3 + c) * (r + 1)));
+    for (int c = 0; c < 3; ++c)
+      EXPECT_EQ(got[static_cast<size_t>(r * 3 + c)], static_cast<float>((r * 3 + c) * (r + 1)));
 }
 
 TEST_F(Vector, TensorTensorOn32BitIntegersIsExactOnGpSimdAndRoundsOnVector) {
-  const View x = with_bits({1, 2}, {16777217, 0x7fffffff}, kI32), y = with_bits({1, 2}, {2, 1}, kI32), d = make({1, 2}, kI32);
+  const View x = with_bits({1, 2}, {16777217, 0x7fffffff}, kI32), y = with_bits({1, 2}, {2, 1}, kI32),
+             d = make({1, 2}, kI32);
   EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kAdd}));
   EXPECT_EQ(get_bits(d), (Words{16777219, 0x80000000u}));  // wraps
   EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kAdd, EngineId::kVector}));
@@ -50,7 +54,8 @@ TEST_F(Vector, TensorTensorOn32BitIntegersIsExactOnGpSimdAndRoundsOnVector) {
 }
 
 TEST_F(Vector, TensorTensorBitOperatorsKeepBits) {
-  const View x = with_bits({2, 1}, {0xf0f0, 0x1234}, DType::kUInt16), y = with_bits({2, 1}, {0x0ff0, 4}, DType::kUInt16), d = make({2, 1}, DType::kUInt16);
+  const View x = with_bits({2, 1}, {0xf0f0, 0x1234}, DType::kUInt16),
+             y = with_bits({2, 1}, {0x0ff0, 4}, DType::kUInt16), d = make({2, 1}, DType::kUInt16);
   EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kBitwiseXor}));
   EXPECT_EQ(get_bits(d), (Words{0xff00, 0x1230}));
   EXPECT_RUNS((TensorTensor{d, x, y, AluOp::kLeftShift}));
@@ -106,7 +111,9 @@ TEST_F(Vector, WorkNamesFastCases) {
   EXPECT_EQ(work(TensorTensor{d, b, b, AluOp::kAdd}).elements, 8);
   const View out = make({4, 1}, kBf16);
   EXPECT_NE(work(TensorReduce{out, AluOp::kAdd, b, {1, {1}}}).fast_cases & bit(FastCase::kBFloat16AddMax), 0u);
-  EXPECT_NE(work(ScalarTensorTensor{d, b, AluOp::kSubtract, Scalar::of(1.0), AluOp::kMultiply, b}).fast_cases & bit(FastCase::kBFloat16SubtractMultiply), 0u);
+  EXPECT_NE(work(ScalarTensorTensor{d, b, AluOp::kSubtract, Scalar::of(1.0), AluOp::kMultiply, b}).fast_cases &
+                bit(FastCase::kBFloat16SubtractMultiply),
+            0u);
 }
 
 // --- tensor_scalar
@@ -123,7 +130,8 @@ TEST_F(Vector, TensorScalarAppliesTwoOperatorsAndReverses) {
 
 TEST_F(Vector, TensorScalarKeepsItsOperandsWhenTheyLieInDst) {
   const View t = with({2, 3}, {2, 10, 20, 3, 30, 40});
-  EXPECT_RUNS((TensorScalar{t, t, AluOp::kMultiply, Scalar::of(part(t, 0, 2, 0, 1)), false, AluOp::kAdd, Scalar::of(part(t, 0, 2, 1, 2))}));
+  EXPECT_RUNS((TensorScalar{t, t, AluOp::kMultiply, Scalar::of(part(t, 0, 2, 0, 1)), false, AluOp::kAdd,
+                            Scalar::of(part(t, 0, 2, 1, 2))}));
   EXPECT_EQ(get(t), (Values{14, 30, 50, 39, 120, 150}));  // t * 2 + 10, t * 3 + 30
 }
 
@@ -131,25 +139,31 @@ TEST_F(Vector, TensorScalarOnBits) {
   const View x = with_bits({1, 3}, {0xff, 0x10, 0x81}, DType::kUInt8), d = make({1, 3}, DType::kUInt8);
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kRightShift, Scalar::of(4.0), false, AluOp::kBitwiseAnd, Scalar::of(9.0)}));
   EXPECT_EQ(get_bits(d), (Words{9, 1, 8}));
-  EXPECT_REFUSED("OPS1", (TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), false, AluOp::kAdd, Scalar::of(1.0)}));
+  EXPECT_REFUSED("OPS1",
+                 (TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), false, AluOp::kAdd, Scalar::of(1.0)}));
 }
 
 TEST_F(Vector, BitsAndIntegersOnEveryLayout) {
-  const Words a = {1, 0x80000000, 0xffffffff, 7, 40, 6, 0x12345678, 33, 9, 2, 5, 8}, b = {4, 1, 31, 32, 2, 0xffffffff, 8, 3, 0, 16, 1, 7};
+  const Words a = {1, 0x80000000, 0xffffffff, 7, 40, 6, 0x12345678, 33, 9, 2, 5, 8},
+              b = {4, 1, 31, 32, 2, 0xffffffff, 8, 3, 0, 16, 1, 7};
   for (DType t : {DType::kUInt8, DType::kInt8, DType::kUInt16, DType::kInt16, kU32, kI32}) {
     const int bits = 8 * size_of(t);
     // Every second column of a wider tensor, one column for all, and plain rows.
-    const View wide = with_bits({2, 6}, a, t), rows = with_bits({2, 3}, b, t), column = with_bits({2, 1}, {b[0], b[3]}, t), d = make({2, 3}, t);
+    const View wide = with_bits({2, 6}, a, t), rows = with_bits({2, 3}, b, t),
+               column = with_bits({2, 1}, {b[0], b[3]}, t), d = make({2, 3}, t);
     View apart = wide;
     apart.dims[1] = {2, 3};
     for (AluOp op : {AluOp::kBitwiseXor, AluOp::kLeftShift, AluOp::kRightShift, AluOp::kArithRightShift}) {
       EXPECT_RUNS((TensorTensor{d, apart, rows, op}));
-      for (size_t i = 0; i < 6; ++i) EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, a[2 * i], b[i], bits))) << name(t) << name(op) << i;
+      for (size_t i = 0; i < 6; ++i)
+        EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, a[2 * i], b[i], bits))) << name(t) << name(op) << i;
       EXPECT_RUNS((TensorTensor{d, column, rows, op}));
-      for (size_t i = 0; i < 6; ++i) EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, b[i / 3 * 3], b[i], bits))) << name(t) << name(op) << i;
+      for (size_t i = 0; i < 6; ++i)
+        EXPECT_EQ(get(d)[i], value_of(t, alu_bits(op, b[i / 3 * 3], b[i], bits))) << name(t) << name(op) << i;
       EXPECT_RUNS((TensorScalar{d, apart, op, Scalar::of(column), true, AluOp::kInvert}));
       for (size_t i = 0; i < 6; ++i)
-        EXPECT_EQ(get(d)[i], value_of(t, alu_bits(AluOp::kInvert, alu_bits(op, b[i / 3 * 3], a[2 * i], bits), 0, bits))) << name(t) << name(op) << i;
+        EXPECT_EQ(get(d)[i], value_of(t, alu_bits(AluOp::kInvert, alu_bits(op, b[i / 3 * 3], a[2 * i], bits), 0, bits)))
+            << name(t) << name(op) << i;
     }
   }
 }
@@ -186,7 +200,8 @@ TEST_F(Vector, ScalarTensorTensorRefusals) {
   EXPECT_REFUSED("BUF1", (ScalarTensorTensor{d, p, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, p}));
   EXPECT_REFUSED("OPS2", (ScalarTensorTensor{d, x, AluOp::kBitwiseAnd, Scalar::of(1.0), AluOp::kAdd, x}));
   EXPECT_REFUSED("ARG2", (ScalarTensorTensor{d, x, AluOp::kAdd, {}, AluOp::kAdd, x}));
-  EXPECT_REFUSED("SHAPE2", (ScalarTensorTensor{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, with({4, 2}, ramp(8))}));
+  EXPECT_REFUSED("SHAPE2",
+                 (ScalarTensorTensor{d, x, AluOp::kAdd, Scalar::of(1.0), AluOp::kAdd, with({4, 2}, ramp(8))}));
 }
 
 TEST_F(Vector, ReciprocalIsCorrectlyRounded) {
@@ -200,7 +215,8 @@ TEST_F(Vector, ReciprocalIsCorrectlyRounded) {
 // --- tensor_copy, memset
 
 TEST_F(Vector, TensorCopyKeepsBitsOfEqualTypesAndConvertsOthers) {
-  const View x = with_bits({1, 3}, {0x7f800001, 0x80000000, 0x3f80ffff}, kF32), same = make({1, 3}), half = make({1, 3}, kBf16);
+  const View x = with_bits({1, 3}, {0x7f800001, 0x80000000, 0x3f80ffff}, kF32), same = make({1, 3}),
+             half = make({1, 3}, kBf16);
   EXPECT_RUNS((TensorCopy{same, x}));
   EXPECT_EQ(get_bits(same), (Words{0x7f800001, 0x80000000, 0x3f80ffff}));
   EXPECT_RUNS((TensorCopy{half, x}));
@@ -226,7 +242,8 @@ TEST_F(Vector, TensorCopyReshapesAndStrides) {
   const Values got = get(d);
   for (int p = 0; p < 2; ++p)
     for (int i = 0; i < 4; ++i)
-      for (int j = 0; j < 3; ++j) EXPECT_EQ(got[static_cast<size_t>(p * 12 + i * 3 + j)], static_cast<float>(p * 12 + j * 4 + i));
+      for (int j = 0; j < 3; ++j)
+        EXPECT_EQ(got[static_cast<size_t>(p * 12 + i * 3 + j)], static_cast<float>(p * 12 + j * 4 + i));
   EXPECT_REFUSED("SHAPE2", (TensorCopy{make({2, 11}), x}));
   use_chip("trn1");
   EXPECT_REFUSED("ENG3", (TensorCopy{d, x, EngineId::kScalar}));
@@ -243,7 +260,8 @@ TEST_F(Vector, TensorCopyOfWideAndOddRows) {
 }
 
 TEST_F(Vector, MemsetFillsEveryType) {
-  const View f = make({3, 5}), h = make({3, 5}, DType::kFloat16), i = make({3, 5}, DType::kInt8), w = make({3, 5}, kU32);
+  const View f = make({3, 5}), h = make({3, 5}, DType::kFloat16), i = make({3, 5}, DType::kInt8),
+             w = make({3, 5}, kU32);
   EXPECT_RUNS((Memset{f, Scalar::of(-1.5)}));
   EXPECT_EQ(get(f), Values(15, -1.5f));
   EXPECT_RUNS((Memset{part(h, 0, 3, 1, 3), Scalar::of(65504.0)}));
@@ -277,7 +295,8 @@ TEST_F(Vector, PredicatedCopyChangesAndDefinesChosenElementsOnly) {
 }
 
 TEST_F(Vector, PredicatedCopyKeepsBits) {
-  const View x = with_bits({1, 2}, {0x7fc12345, 16777217}, kI32), p = with_bits({1, 2}, {1, 1}, kU32), d = make({1, 2}, kI32);
+  const View x = with_bits({1, 2}, {0x7fc12345, 16777217}, kI32), p = with_bits({1, 2}, {1, 1}, kU32),
+             d = make({1, 2}, kI32);
   EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(x), p}));
   EXPECT_EQ(get_bits(d), (Words{0x7fc12345, 16777217}));
 }
@@ -304,7 +323,8 @@ TEST_F(Vector, StreamShufflePermutesInsideGroupsOf32) {
   const Values got = get(d);
   for (int r = 0; r < 64; ++r)
     for (int c = 0; c < 2; ++c)
-      EXPECT_EQ(got[static_cast<size_t>(2 * r + c)], r % 32 == 3 ? -1.0f : static_cast<float>(2 * (r / 32 * 32 + 31 - r % 32) + c));
+      EXPECT_EQ(got[static_cast<size_t>(2 * r + c)],
+                r % 32 == 3 ? -1.0f : static_cast<float>(2 * (r / 32 * 32 + 31 - r % 32) + c));
 }
 
 TEST_F(Vector, StreamShuffleInPlaceAndDefinedness) {
@@ -343,13 +363,15 @@ TEST_F(Vector, TensorReduceOverTheLastAxes) {
     EXPECT_RUNS((TensorReduce{last, op, x, {1, {-1}}, true}));
     for (int64_t p = 0; p < 3; ++p) {
       EXPECT_EQ(get(all)[static_cast<size_t>(p)], ordered(op, v.data() + p * 20, 20));
-      for (int64_t g = 0; g < 4; ++g) EXPECT_EQ(get(last)[static_cast<size_t>(p * 4 + g)], -ordered(op, v.data() + p * 20 + g * 5, 5));
+      for (int64_t g = 0; g < 4; ++g)
+        EXPECT_EQ(get(last)[static_cast<size_t>(p * 4 + g)], -ordered(op, v.data() + p * 20 + g * 5, 5));
     }
   }
 }
 
 TEST_F(Vector, TensorReduceAverageDividesOnceByAllAxes) {
-  const View x = with({2, 2, 3}, ramp(12)), all = make({2, 1}), last = make({2, 2}), wide = with({1, 20000}, Values(20000, 3.0f)), one = make({1, 1});
+  const View x = with({2, 2, 3}, ramp(12)), all = make({2, 1}), last = make({2, 2}),
+             wide = with({1, 20000}, Values(20000, 3.0f)), one = make({1, 1});
   EXPECT_RUNS((TensorReduce{all, AluOp::kAverage, x, {2, {1, 2}}}));
   EXPECT_EQ(get(all), (Values{2.5, 8.5}));
   EXPECT_RUNS((TensorReduce{last, AluOp::kAverage, x, {1, {2}}, true}));
@@ -364,11 +386,13 @@ TEST_F(Vector, TensorReduceOverAPermutedAxisAndLongRows) {
   const int swap[3] = {0, 2, 1};
   EXPECT_RUNS((TensorReduce{d, AluOp::kAdd, *permute_view(x, swap), {1, {2}}}));
   for (int64_t p = 0; p < 2; ++p)
-    for (int64_t j = 0; j < 7; ++j) EXPECT_EQ(get(d)[static_cast<size_t>(p * 7 + j)], ordered(AluOp::kAdd, v.data() + p * 42 + j, 6, 7));
+    for (int64_t j = 0; j < 7; ++j)
+      EXPECT_EQ(get(d)[static_cast<size_t>(p * 7 + j)], ordered(AluOp::kAdd, v.data() + p * 42 + j, 6, 7));
   const Values big = random(2 * 20001);
   const View y = with({1, 2, 20001}, big), two = make({1, 2});
   EXPECT_RUNS((TensorReduce{two, AluOp::kAdd, y, {1, {2}}}));
-  EXPECT_EQ(get(two), (Values{ordered(AluOp::kAdd, big.data(), 20001), ordered(AluOp::kAdd, big.data() + 20001, 20001)}));
+  EXPECT_EQ(get(two),
+            (Values{ordered(AluOp::kAdd, big.data(), 20001), ordered(AluOp::kAdd, big.data() + 20001, 20001)}));
   const View one = make({1, 1});
   EXPECT_RUNS((TensorReduce{one, AluOp::kAdd, y, {2, {1, 2}}}));
   EXPECT_EQ(get(one)[0], ordered(AluOp::kAdd, big.data(), 40002));
@@ -459,7 +483,8 @@ TEST_F(Vector, TensorScalarCumulative) {
 
 TEST_F(Vector, TensorScalarCumulativeGoesOnFromTheAccumulators) {
   const View x = with({2, 2}, {1, 2, 3, 4}), d = make({2, 2}), col = with({2, 1}, {10, 20});
-  EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kMultiply, AluOp::kAdd, Scalar::of(1.0), Scalar::of(col), ReduceCmd::kLoadReduce}));
+  EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kMultiply, AluOp::kAdd, Scalar::of(1.0), Scalar::of(col),
+                                      ReduceCmd::kLoadReduce}));
   EXPECT_EQ(get(d), (Values{11, 13, 23, 27}));
   EXPECT_RUNS((TensorScalarCumulative{d, x, AluOp::kMultiply, AluOp::kAdd, Scalar::of(1.0), {}, ReduceCmd::kReduce}));
   EXPECT_EQ(get(d), (Values{14, 16, 30, 34}));
@@ -470,7 +495,8 @@ TEST_F(Vector, TensorScalarCumulativeGoesOnFromTheAccumulators) {
 
 TEST_F(Vector, TensorTensorScan) {
   const Values a = random(3 * 50, -1, 1), b = random(3 * 50);
-  const View x = with({3, 50}, a), y = with({3, 50}, b, kF32, Memory::kPsum), first = with({3, 1}, {1, 2, 3}), d = make({3, 50}, kBf16);
+  const View x = with({3, 50}, a), y = with({3, 50}, b, kF32, Memory::kPsum), first = with({3, 1}, {1, 2, 3}),
+             d = make({3, 50}, kBf16);
   EXPECT_RUNS((TensorTensorScan{d, x, y, Scalar::of(first)}));
   const View exact = make({3, 50});
   EXPECT_RUNS((TensorTensorScan{exact, x, y, Scalar::of(2.0), AluOp::kSubtract, AluOp::kSubtract, true, true}));
@@ -498,11 +524,13 @@ TEST_F(Vector, TensorTensorScanOverSeveralPieces) {
 }
 
 TEST_F(Vector, SelectReduce) {
-  const View p = with_bits({2, 3}, {1, 0, 2, 0, 1, 0}, DType::kUInt8), x = with({2, 3}, {1, 2, 3, 4, 5, 6}), d = make({2, 3}), res = make({2, 1});
+  const View p = with_bits({2, 3}, {1, 0, 2, 0, 1, 0}, DType::kUInt8), x = with({2, 3}, {1, 2, 3, 4, 5, 6}),
+             d = make({2, 3}), res = make({2, 1});
   EXPECT_RUNS((SelectReduce{d, p, x, Scalar::of(-7.0), res, ReduceCmd::kResetReduce}));
   EXPECT_EQ(get(d), (Values{1, -7, 3, -7, 5, -7}));
   EXPECT_EQ(get(res), (Values{3, 5}));
-  EXPECT_RUNS((SelectReduce{d, p, x, Scalar::of(with({2, 1}, {9, 0})), res, ReduceCmd::kReduce, AluOp::kMaximum, true}));
+  EXPECT_RUNS(
+      (SelectReduce{d, p, x, Scalar::of(with({2, 1}, {9, 0})), res, ReduceCmd::kReduce, AluOp::kMaximum, true}));
   EXPECT_EQ(get(d), (Values{9, 2, 9, 4, 0, 6}));
   EXPECT_EQ(get(res), (Values{9, 6}));
   EXPECT_REFUSED("PRED1", (SelectReduce{d, x, x, Scalar::of(0.0)}));
@@ -513,7 +541,8 @@ TEST_F(Vector, SelectReduce) {
 }
 
 TEST_F(Vector, RangeSelectKeepsAnIndexRange) {
-  const View x = with({2, 5}, ramp(10, 1)), low = with({2, 1}, {11, 10}), high = with({2, 1}, {13, 14}), d = make({2, 5}), res = make({2, 1});
+  const View x = with({2, 5}, ramp(10, 1)), low = with({2, 1}, {11, 10}), high = with({2, 1}, {13, 14}),
+             d = make({2, 5}), res = make({2, 1});
   RangeSelect i{d, x, AluOp::kGreaterEqual, AluOp::kLess, Scalar::of(low), Scalar::of(high)};
   i.reduce_res = res;
   i.range_start = 10;
@@ -532,8 +561,10 @@ TEST_F(Vector, RangeSelectKeepsAnIndexRange) {
 TEST_F(Vector, RangeSelectRefusals) {
   const View x = with({2, 5}, ramp(10)), b = with({2, 1}, {1, 2}), d = make({2, 5});
   EXPECT_REFUSED("RNG1", (RangeSelect{d, x, AluOp::kNotEqual, AluOp::kLess, Scalar::of(b), Scalar::of(b)}));
-  EXPECT_REFUSED("RNG2", (RangeSelect{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(with({2, 1}, {1, 2}, kBf16)), Scalar::of(b)}));
-  EXPECT_REFUSED("RNG3", (RangeSelect{d, with({2, 5}, ramp(10), kI32), AluOp::kLess, AluOp::kLess, Scalar::of(b), Scalar::of(b)}));
+  EXPECT_REFUSED(
+      "RNG2", (RangeSelect{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(with({2, 1}, {1, 2}, kBf16)), Scalar::of(b)}));
+  EXPECT_REFUSED(
+      "RNG3", (RangeSelect{d, with({2, 5}, ramp(10), kI32), AluOp::kLess, AluOp::kLess, Scalar::of(b), Scalar::of(b)}));
   EXPECT_REFUSED("ARG2", (RangeSelect{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(b), {}}));
   strict_ = true;
   RangeSelect fill{d, x, AluOp::kLess, AluOp::kLess, Scalar::of(b), Scalar::of(b)};
@@ -583,14 +614,16 @@ TEST_F(Vector, Max8OrdersDescending) {
   EXPECT_EQ(get(d), (Values{9, 7, 7, 5, 4, 3, 2, 0}));
   const View y = with({1, 8}, {-0.0f, 0, -kInf, kNaN, kInf, 1, -1, -2});
   EXPECT_RUNS((Max8{d, y}));
-  EXPECT_EQ(get_bits(d), (Words{0x7fc00000, 0x7f800000, 0x3f800000, 0, 0x80000000, 0xbf800000, 0xc0000000, 0xff800000}));
+  EXPECT_EQ(get_bits(d),
+            (Words{0x7fc00000, 0x7f800000, 0x3f800000, 0, 0x80000000, 0xbf800000, 0xc0000000, 0xff800000}));
   EXPECT_REFUSED("TOP1", (Max8{d, with({1, 7}, ramp(7))}));
   EXPECT_REFUSED("SHAPE4", (Max8{make({1, 7}), x}));
   EXPECT_REFUSED("UNINIT1", (Max8{d, make({1, 9})}));
 }
 
 TEST_F(Vector, FindIndex8AdvancesOverRepeatedValues) {
-  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 5, 5, 5, 77, 0, 1}), d = make({1, 8}, kU32);
+  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 5, 5, 5, 77, 0, 1}),
+             d = make({1, 8}, kU32);
   EXPECT_RUNS((NcFindIndex8{d, x, v}));
   EXPECT_EQ(get_bits(d), (Words{0, 9, 2, 4, 0xffffffff, 0xffffffff, 6, 1}));
   const View h = make({1, 8}, DType::kUInt16);
@@ -601,12 +634,14 @@ TEST_F(Vector, FindIndex8AdvancesOverRepeatedValues) {
 }
 
 TEST_F(Vector, MatchReplace8TakesValuesFromTheLast) {
-  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 9, 5, 77, 2, 2, 1}), d = make({1, 10}), at = make({1, 8}, kU32);
+  const View x = with({1, 10}, {5, 1, 5, 2, 5, 3, 0, 4, 6, 8}), v = with({1, 8}, {5, 8, 9, 5, 77, 2, 2, 1}),
+             d = make({1, 10}), at = make({1, 8}, kU32);
   EXPECT_RUNS((NcMatchReplace8{d, x, v, -1, at}));
   EXPECT_EQ(get(d), (Values{-1, -1, -1, -1, 5, 3, 0, 4, 6, -1}));
   constexpr uint32_t none = 0xffffffff;
-  EXPECT_EQ(get_bits(at), (Words{2, 9, none, 0, none, none, 3, 1}));  // slot 3 of value 5 comes before slot 0, slot 6 of 2 before 5
-  EXPECT_RUNS((NcMatchReplace8{x, x, v, 5}));  // in place; a replaced place does not match again
+  EXPECT_EQ(get_bits(at),
+            (Words{2, 9, none, 0, none, none, 3, 1}));  // slot 3 of value 5 comes before slot 0, slot 6 of 2 before 5
+  EXPECT_RUNS((NcMatchReplace8{x, x, v, 5}));           // in place; a replaced place does not match again
   EXPECT_EQ(get(x), (Values{5, 5, 5, 5, 5, 3, 0, 4, 6, 5}));
   EXPECT_REFUSED("TOP2", (NcMatchReplace8{d, x, v, 0, make({1, 8})}));
   EXPECT_REFUSED("SHAPE4", (NcMatchReplace8{make({1, 9}), x, v, 0}));

@@ -13,12 +13,14 @@ bool join(Defined::Box& a, const Defined::Box& b) {
     a = b;
     return true;
   }
-  if (a.row_begin == b.row_begin && a.row_end == b.row_end && b.byte_begin <= a.byte_end && a.byte_begin <= b.byte_end) {
+  if (a.row_begin == b.row_begin && a.row_end == b.row_end && b.byte_begin <= a.byte_end &&
+      a.byte_begin <= b.byte_end) {
     a.byte_begin = std::min(a.byte_begin, b.byte_begin);
     a.byte_end = std::max(a.byte_end, b.byte_end);
     return true;
   }
-  if (a.byte_begin == b.byte_begin && a.byte_end == b.byte_end && b.row_begin <= a.row_end && a.row_begin <= b.row_end) {
+  if (a.byte_begin == b.byte_begin && a.byte_end == b.byte_end && b.row_begin <= a.row_end &&
+      a.row_begin <= b.row_end) {
     a.row_begin = std::min(a.row_begin, b.row_begin);
     a.row_end = std::max(a.row_end, b.row_end);
     return true;
@@ -85,7 +87,8 @@ void Defined::clear(const Box& box) {
         boxes_[i] = boxes_[--count_];
         continue;
       }
-      touched |= b.row_begin < box.row_end && box.row_begin < b.row_end && b.byte_begin < box.byte_end && box.byte_begin < b.byte_end;
+      touched |= b.row_begin < box.row_end && box.row_begin < b.row_end && b.byte_begin < box.byte_end &&
+                 box.byte_begin < b.byte_end;
     }
     if (!touched) return;
     to_bitmap();

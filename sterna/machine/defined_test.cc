@@ -41,7 +41,8 @@ class Random {
 
 void compare(Defined& d, Model& m, Random& random, int step) {
   for (int64_t r = 0; r < m.rows; ++r)
-    for (int64_t b = 0; b < m.bytes; ++b) ASSERT_EQ(d.test_byte(r, b), m.at(r, b)) << "row " << r << " byte " << b << " step " << step;
+    for (int64_t b = 0; b < m.bytes; ++b)
+      ASSERT_EQ(d.test_byte(r, b), m.at(r, b)) << "row " << r << " byte " << b << " step " << step;
   for (int i = 0; i < 4; ++i) {
     const Defined::Box box = random.box(m.rows, m.bytes);
     ASSERT_EQ(d.test(box), m.test(box)) << "step " << step;

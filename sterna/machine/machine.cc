@@ -17,7 +17,11 @@ namespace sterna {
 
 Machine::Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
                  const std::vector<DynamicOffset>* dynamics)
-    : options_(options), pool_(pool), tensors_(tensors), dynamics_(dynamics), buffers_(options.buffers ? options.buffers : BufferPool::make()) {}
+    : options_(options),
+      pool_(pool),
+      tensors_(tensors),
+      dynamics_(dynamics),
+      buffers_(options.buffers ? options.buffers : BufferPool::make()) {}
 
 Machine::Placed::~Placed() {
   if (data != nullptr) munmap(data, static_cast<size_t>(mapped));
@@ -80,13 +84,15 @@ Status Machine::place(Storage& s, const TensorInfo& info) {
       info.memory == Memory::kSbuf ? options_.sbuf_partition_bytes : options_.psum_partition_bytes;
   if (info.address_partition + info.partitions() > options_.partitions ||
       info.address_byte + info.free_bytes() > partition_bytes)
-    return Fault(FaultKind::kOutOfBounds, "ADDR1",
-                 cat("A tensor of ", info.partitions(), " partitions and ", info.free_bytes(), " bytes a partition at address (",
-                     info.address_partition, ", ", info.address_byte, ") does not fit ", name(info.memory), ", which has ",
-                     options_.partitions, " partitions of ", partition_bytes, " bytes."));
+    return Fault(
+        FaultKind::kOutOfBounds, "ADDR1",
+        cat("A tensor of ", info.partitions(), " partitions and ", info.free_bytes(), " bytes a partition at address (",
+            info.address_partition, ", ", info.address_byte, ") does not fit ", name(info.memory), ", which has ",
+            options_.partitions, " partitions of ", partition_bytes, " bytes."));
   if (memory.data == nullptr) {
     memory.mapped = partition_bytes * options_.partitions;
-    void* at = mmap(nullptr, static_cast<size_t>(memory.mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* at = mmap(nullptr, static_cast<size_t>(memory.mapped), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return Fault(FaultKind::kBadInput, "MEM1", "Out of memory for the on-chip memories.");
     memory.data = static_cast<std::byte*>(at);
     memory.partition_bytes = partition_bytes;
@@ -135,7 +141,8 @@ Status Machine::allocate(uint32_t tensor) {
     s.own_by_matmul.reset(rows, row_bytes, false);
     s.by_matmul = &s.own_by_matmul;
   }
-  if (!s.owned || s.owned.capacity() < static_cast<size_t>(s.bytes)) s.owned = buffers_->take(static_cast<size_t>(s.bytes));
+  if (!s.owned || s.owned.capacity() < static_cast<size_t>(s.bytes))
+    s.owned = buffers_->take(static_cast<size_t>(s.bytes));
   if (!s.owned) return Fault(FaultKind::kBadInput, "MEM1", cat("Out of memory for a tensor of ", s.bytes, " bytes."));
   s.data = s.owned.data();
   return {};
@@ -176,7 +183,8 @@ void Machine::warn(std::string rule, std::string message) {
 
 namespace {
 Fault not_allocated(const std::string& what) {
-  return Fault(FaultKind::kBadInput, "MEM2", cat("The ", what, " has no storage: it is used before it is allocated or after it was freed."));
+  return Fault(FaultKind::kBadInput, "MEM2",
+               cat("The ", what, " has no storage: it is used before it is allocated or after it was freed."));
 }
 }  // namespace
 
@@ -206,8 +214,8 @@ Status Machine::read_indices(const DynamicOffset& dynamic, IndexOrder order, std
   STERNA_ASSIGN(Operand index, read_certain(dynamic.index, "offset"));
   if (static_cast<int64_t>(out.size()) > index.rows * index.cols)
     return Fault(FaultKind::kOutOfBounds, "DYN3",
-                 cat("An offset tensor ", shape_text(dynamic.index), " has ", index.rows * index.cols, " indices, ", out.size(),
-                     " rows are to be found with it."));
+                 cat("An offset tensor ", shape_text(dynamic.index), " has ", index.rows * index.cols, " indices, ",
+                     out.size(), " rows are to be found with it."));
   for (size_t i = 0; i < out.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     out[i] = order == IndexOrder::kRows ? index_at(index, at / index.cols, at % index.cols)
@@ -247,7 +255,8 @@ Status Machine::resolve(const View& view, const char* what, Operand* operand) {
     STERNA_ASSIGN(const int64_t index, read_index(dyn, 0));
     if (index < 0 || (dyn.limit > 0 && index >= dyn.limit))
       return Fault(FaultKind::kOutOfBounds, "DYN1",
-                   cat(what, ": the dynamic offset is ", index, ", allowed are 0 to ", dyn.limit - 1, " (", describe(view), ")."));
+                   cat(what, ": the dynamic offset is ", index, ", allowed are 0 to ", dyn.limit - 1, " (",
+                       describe(view), ")."));
     o.base += index * dyn.multiplier * size;
     View moved = view;
     moved.kind = ViewKind::kStrided;
@@ -272,7 +281,8 @@ Status Machine::resolve(const View& view, const char* what, Operand* operand) {
       continue;
     }
     if (range.begin + index * step < 0 || range.end + index * step > tensor(view.tensor).bytes())
-      return Fault(FaultKind::kOutOfBounds, "DYN2", cat(what, ": with the index ", index, " the view leaves the ", describe(view), "."));
+      return Fault(FaultKind::kOutOfBounds, "DYN2",
+                   cat(what, ": with the index ", index, " the view leaves the ", describe(view), "."));
     index *= step;
   }
   o.row_offsets = offsets.data();
@@ -292,7 +302,9 @@ void Machine::for_each_box(const View& view, const F& f) const {
   const Storage& s = *storages_[view.tensor];
   const int64_t size = size_of(view.dtype);
   const int64_t offset = shifted_offset(view) * size;
-  struct D { int64_t stride, count; };
+  struct D {
+    int64_t stride, count;
+  };
   D dims[kMaxDims];
   int n = 0;
   int64_t run = size;  // bytes that adjoin at the innermost level
@@ -400,9 +412,9 @@ Status Machine::undefined_read(const View& view, const char* what, UninitPolicy 
     }
     where = cat("index ", shape_text(std::vector<int64_t>(index, index + t.ndim)));
   }
-  const std::string message =
-      cat("'", what, "' reads ", describe(view), " at ", where,
-          ", which was never written. Write it first (memset, dma_copy, ...), or set STERNA_UNINIT=warn to go on with a fill value.");
+  const std::string message = cat("'", what, "' reads ", describe(view), " at ", where,
+                                  ", which was never written. Write it first (memset, dma_copy, ...), or set "
+                                  "STERNA_UNINIT=warn to go on with a fill value.");
   if (policy == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
   if (policy == UninitPolicy::kWarn) warn("UNINIT1", message);
   // The fill value is the official simulator's: NaN for floats, 4 for integers.
@@ -446,7 +458,9 @@ Result<Operand> Machine::read_with(const View& view, const char* what, UninitPol
 
 Result<Operand> Machine::read(const View& view, const char* what) { return read_with(view, what, options_.uninit); }
 
-Result<Operand> Machine::read_certain(const View& view, const char* what) { return read_with(view, what, UninitPolicy::kError); }
+Result<Operand> Machine::read_certain(const View& view, const char* what) {
+  return read_with(view, what, UninitPolicy::kError);
+}
 
 Result<Operand> Machine::read_any(const View& view, const char* what) {
   Result<Operand> result;
@@ -459,7 +473,8 @@ Result<Operand> Machine::open(const View& view, const char* what) {
   Status status = resolve(view, what, &*result);
   if (status && !result->storage->writable)
     status = Fault(FaultKind::kBadInput, "ARG1",
-                   cat("'", what, "' writes ", describe(view), ", a read-only argument. Pass a writable array (for example a copy)."));
+                   cat("'", what, "' writes ", describe(view),
+                       ", a read-only argument. Pass a writable array (for example a copy)."));
   if (status) {
     result->storage->written = true;
     result->storage->version = ++version_;

@@ -34,18 +34,18 @@ struct Warning {
 
 /// Where one tensor's bytes are.
 struct Storage {
-  std::byte* data = nullptr;    ///< partition 0 (on chip) or first element (HBM)
-  int64_t pitch = 0;            ///< bytes from one partition to the next; 0 in HBM
-  int64_t bytes = 0;            ///< of memory that it takes
+  std::byte* data = nullptr;  ///< partition 0 (on chip) or first element (HBM)
+  int64_t pitch = 0;          ///< bytes from one partition to the next; 0 in HBM
+  int64_t bytes = 0;          ///< of memory that it takes
   Defined own_defined, own_by_matmul;
-  Defined* defined = nullptr;   ///< own_defined, or that of the memory a placed tensor shares
-  Defined* by_matmul = nullptr; ///< PSUM: bytes written by a matmul since allocation
-  int64_t row0 = 0, byte0 = 0;  ///< place of the tensor inside `defined`
-  int64_t row_bytes = 0;        ///< HBM: bytes of a row of `defined`
+  Defined* defined = nullptr;    ///< own_defined, or that of the memory a placed tensor shares
+  Defined* by_matmul = nullptr;  ///< PSUM: bytes written by a matmul since allocation
+  int64_t row0 = 0, byte0 = 0;   ///< place of the tensor inside `defined`
+  int64_t row_bytes = 0;         ///< HBM: bytes of a row of `defined`
   Buffer owned;
   bool writable = true;
-  bool written = false;         ///< something was ever written
-  uint64_t version = 0;         ///< grows with every opening for writing; never repeats in a machine
+  bool written = false;  ///< something was ever written
+  uint64_t version = 0;  ///< grows with every opening for writing; never repeats in a machine
 };
 
 /// A matmul operand in the layout of the product kernel, kept while its source does not change.
@@ -63,13 +63,15 @@ struct Operand {
   Storage* storage = nullptr;
   DType dtype = DType::kFloat32;
   int64_t rows = 0, cols = 0;
-  ptrdiff_t row_pitch = 0;                    ///< bytes; 0 repeats a row
-  const int64_t* row_offsets = nullptr;       ///< indirect: byte offset of each row instead of row_pitch; -1 = skip
-  int nfree = 0;                              ///< free dims, outermost first, merged where they continue one another
-  struct Free { int64_t stride, count; } free[kMaxDims - 1];  ///< strides in bytes; nfree of them are set
+  ptrdiff_t row_pitch = 0;               ///< bytes; 0 repeats a row
+  const int64_t* row_offsets = nullptr;  ///< indirect: byte offset of each row instead of row_pitch; -1 = skip
+  int nfree = 0;                         ///< free dims, outermost first, merged where they continue one another
+  struct Free {
+    int64_t stride, count;
+  } free[kMaxDims - 1];  ///< strides in bytes; nfree of them are set
   // Made for every access, so the free dims are not cleared.
   Operand() {}
-  bool unit = false;                          ///< one run of `cols` adjoining elements
+  bool unit = false;  ///< one run of `cols` adjoining elements
 
   bool direct() const { return unit && dtype == DType::kFloat32 && row_offsets == nullptr; }
   /// The rows lie one behind the other, so that several are one run.
@@ -122,7 +124,8 @@ class Machine {
   void copy_definedness(const View& dst, const View& src);
   /// The definedness of each element, row-major; kKeep for rows of an indirect view that are out of bounds.
   std::vector<ElementState> element_states(const View& view);
-  /// Sets it for each element, as element_states gives it; kKeep leaves an element alone. Elements that change are no longer a matmul's.
+  /// Sets it for each element, as element_states gives it; kKeep leaves an element alone. Elements that change are no
+  /// longer a matmul's.
   void set_element_states(const View& view, const std::vector<ElementState>& states);
   /// The same, but quick where every element is set or everything is defined anyway.
   void mark_elements(const View& view, const std::vector<ElementState>& states);
@@ -132,12 +135,17 @@ class Machine {
   std::vector<ElementState> element_states_if_partial(const View& view);
   bool byte_defined(const View& view, int64_t row, int64_t col);
 
-  /// One value for each row of a (P,1) view or an immediate: pointer and pitch for alu_block_scalar. `buffer` holds >= rows floats.
-  struct Values { const float* data; ptrdiff_t pitch; };
+  /// One value for each row of a (P,1) view or an immediate: pointer and pitch for alu_block_scalar. `buffer` holds >=
+  /// rows floats.
+  struct Values {
+    const float* data;
+    ptrdiff_t pitch;
+  };
   Result<Values> read_scalar(const Scalar& scalar, int64_t rows, float* buffer, const char* what);
   /// The whole number a register or a (1,1) tensor holds now.
   Result<int64_t> read_index(const DynamicOffset& dynamic, int64_t row);
-  /// The first out.size() indices of an offset tensor: row-major, or column by column (the order of a gathering DMA transpose).
+  /// The first out.size() indices of an offset tensor: row-major, or column by column (the order of a gathering DMA
+  /// transpose).
   enum class IndexOrder : uint8_t { kRows, kColumns };
   Status read_indices(const DynamicOffset& dynamic, IndexOrder order, std::vector<int64_t>& out);
 
@@ -147,7 +155,8 @@ class Machine {
   std::array<float, 128>& vector_accumulator() { return vector_accumulator_; }
   std::array<float, 128>& scalar_accumulator() { return scalar_accumulator_; }
 
-  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. Slots live until reused.
+  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. Slots live until
+  /// reused.
   PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh);
 
   void warn(std::string rule, std::string message);
@@ -168,7 +177,8 @@ class Machine {
   Result<Operand> read_with(const View& view, const char* what, UninitPolicy policy);
   template <class F>
   void for_each_box(const View& view, const F& f) const;
-  /// f(element, row, byte): where each element is under `defined`; row -1 for rows of an indirect view that are out of bounds.
+  /// f(element, row, byte): where each element is under `defined`; row -1 for rows of an indirect view that are out of
+  /// bounds.
   template <class F>
   void for_each_element(const View& view, const F& f) const;
   int64_t shifted_offset(const View& view) const;

@@ -31,7 +31,8 @@ class MachineTest : public ::testing::Test {
     EXPECT_TRUE(m_.allocate(id));
     return whole_view(id, tensors_[id]);
   }
-  View placed(const Shape& shape, uint32_t partition, uint32_t byte, DType dtype = DType::kFloat32, Memory memory = Memory::kSbuf) {
+  View placed(const Shape& shape, uint32_t partition, uint32_t byte, DType dtype = DType::kFloat32,
+              Memory memory = Memory::kSbuf) {
     const uint32_t id = add(shape, dtype, memory);
     tensors_[id].has_address = true;
     tensors_[id].address_partition = partition;
@@ -55,7 +56,9 @@ class MachineTest : public ::testing::Test {
     return *index_view(v, items);
   }
   template <class T>
-  static std::string rule_of(const Result<T>& r) { return r ? "none" : r.error().rule; }
+  static std::string rule_of(const Result<T>& r) {
+    return r ? "none" : r.error().rule;
+  }
 
   static Machine::Options options() {
     Machine::Options o;
@@ -183,7 +186,8 @@ TEST_F(MachineTest, DefinednessOfViewsAgreesWithOneFlagAnElement) {
               const int64_t index[3] = {i, j, k};
               bool inside = true;
               for (size_t d = 0; d < 3; ++d)
-                inside = inside && index[d] >= items[d].start && index[d] < items[d].stop && (index[d] - items[d].start) % items[d].step == 0;
+                inside = inside && index[d] >= items[d].start && index[d] < items[d].stop &&
+                         (index[d] - items[d].start) % items[d].step == 0;
               if (!inside) continue;
               all = all && flags[e];
               if (step % 3 != 2) flags[e] = true;
@@ -191,7 +195,8 @@ TEST_F(MachineTest, DefinednessOfViewsAgreesWithOneFlagAnElement) {
         ASSERT_EQ(m_.is_defined(some), all);
         if (step % 3 != 2) m_.mark_defined(some);
         const auto states = m_.element_states(v);
-        for (size_t i = 0; i < flags.size(); ++i) ASSERT_EQ(states[i] == ElementState::kDefined, flags[i]) << "element " << i;
+        for (size_t i = 0; i < flags.size(); ++i)
+          ASSERT_EQ(states[i] == ElementState::kDefined, flags[i]) << "element " << i;
       }
       m_.copy_definedness(dst, v);
       const auto states = m_.element_states(dst);
@@ -210,11 +215,13 @@ TEST_F(MachineTest, CopyElementsAgreesWithElementByElement) {
     for (int64_t r = 0; r < 6; ++r) store_row(*whole, r, 0, 40, before.data() + r * 40);
     const int64_t rows = 1 + below(4), cols = 1 + below(18), step = 1 + below(2), step2 = 1 + below(2);
     const int64_t r0 = below(7 - rows), r1 = below(7 - rows), c0 = below(41 - cols * 2), c1 = below(41 - cols * 2);
-    const View dst = part(t, r0, r0 + rows, c0, c0 + (cols - 1) * step + 1, step), src = part(t, r1, r1 + rows, c1, c1 + (cols - 1) * step2 + 1, step2);
+    const View dst = part(t, r0, r0 + rows, c0, c0 + (cols - 1) * step + 1, step),
+               src = part(t, r1, r1 + rows, c1, c1 + (cols - 1) * step2 + 1, step2);
     std::vector<float> want = before;
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c)
-        want[static_cast<size_t>((r0 + r) * 40 + c0 + c * step)] = before[static_cast<size_t>((r1 + r) * 40 + c1 + c * step2)];
+        want[static_cast<size_t>((r0 + r) * 40 + c0 + c * step)] =
+            before[static_cast<size_t>((r1 + r) * 40 + c1 + c * step2)];
     auto s = m_.read_any(src, "src");
     auto d = m_.open(dst, "dst");
     ASSERT_TRUE(copy_elements(m_, *d, *s));
@@ -244,7 +251,8 @@ TEST_F(MachineTest, MarkElementsSetsClearsAndKeeps) {
   fill(part(v, 0, 1, 0, 3), 1);
   using E = ElementState;
   m_.mark_elements(v, {E::kKeep, E::kUndefined, E::kDefined, E::kKeep, E::kUndefined, E::kDefined});
-  EXPECT_EQ(m_.element_states(v), (std::vector<E>{E::kDefined, E::kUndefined, E::kDefined, E::kUndefined, E::kUndefined, E::kDefined}));
+  EXPECT_EQ(m_.element_states(v),
+            (std::vector<E>{E::kDefined, E::kUndefined, E::kDefined, E::kUndefined, E::kUndefined, E::kDefined}));
   EXPECT_TRUE(m_.has_element_states(v));
   m_.mark_elements(v, std::vector<E>(6, E::kDefined));
   EXPECT_FALSE(m_.has_element_states(v));

@@ -51,7 +51,11 @@ bool same_place(const Operand& a, const Operand& b) {
   return true;
 }
 
-struct Extent { const std::byte *row_low, *row_high; ptrdiff_t pitch; int64_t rows; };
+struct Extent {
+  const std::byte *row_low, *row_high;
+  ptrdiff_t pitch;
+  int64_t rows;
+};
 
 Extent extent(const Operand& o) {
   int64_t low = 0, high = size_of(o.dtype);
@@ -150,7 +154,9 @@ bool overlaps_shifted(const Operand& dst, const Operand& src) {
 }
 
 float* piece_scratch(int slot) {
-  struct alignas(64) Scratch { float data[8][kPiece]; };
+  struct alignas(64) Scratch {
+    float data[8][kPiece];
+  };
   static thread_local std::unique_ptr<Scratch> scratch(new Scratch);
   return scratch->data[slot];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cursor: how instructions walk the rows of their operands as blocks of fp32. Operands that are not plain fp32 rows are
-// converted to and from scratch piece by piece, so that instruction code sees one form only.
+// The cursor: how instructions walk the rows of their operands as blocks of fp32. Operands that are not plain fp32 rows
+// are converted to and from scratch piece by piece, so that instruction code sees one form only.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const 
 /// values[r] into the one element of each row.
 inline void store_column(const Operand& operand, const float* values) {
   if (operand.direct())
-    for (int64_t r = 0; r < operand.rows; ++r) *reinterpret_cast<float*>(operand.base + r * operand.row_pitch) = values[r];
+    for (int64_t r = 0; r < operand.rows; ++r)
+      *reinterpret_cast<float*>(operand.base + r * operand.row_pitch) = values[r];
   else
     for (int64_t r = 0; r < operand.rows; ++r) store_row(operand, r, 0, 1, values + r);
 }
@@ -114,10 +115,12 @@ inline ConstBlock load_piece(const Operand& o, int64_t r, int64_t nr, int64_t c,
 }
 
 /// Which rows and columns of the operands a piece is.
-struct Piece { int64_t row, rows, col, cols; };
+struct Piece {
+  int64_t row, rows, col, cols;
+};
 
-/// out = body(inputs), piece by piece: body(const ConstBlock (&in)[N], Block out, const Piece&). Pieces of one row come in
-/// ascending order on one thread. Inputs have the shape of dst (checks broadcast them).
+/// out = body(inputs), piece by piece: body(const ConstBlock (&in)[N], Block out, const Piece&). Pieces of one row come
+/// in ascending order on one thread. Inputs have the shape of dst (checks broadcast them).
 template <size_t N, class F>
 void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, const F& body) {
   over_rows(m, dst.rows, dst.cols, [&](int64_t row_begin, int64_t row_end) {
@@ -127,7 +130,8 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
       for (int64_t c = 0; c < dst.cols; c += p.col_step) {
         const int64_t nc = std::min(p.col_step, dst.cols - c);
         ConstBlock blocks[N > 0 ? N : 1];
-        for (size_t i = 0; i < N; ++i) blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
+        for (size_t i = 0; i < N; ++i)
+          blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
         const bool in_place = dst.direct();
         Block out = in_place ? Block{reinterpret_cast<float*>(dst.base + r * dst.row_pitch) + c, dst.row_pitch / 4}
                              : Block{piece_scratch(0), static_cast<ptrdiff_t>(nc)};
@@ -142,7 +146,8 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
   });
 }
 
-/// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write elsewhere.
+/// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write
+/// elsewhere.
 template <size_t N, class F>
 void visit_rows(Machine& m, const std::array<Operand, N>& in, const F& body) {
   over_rows(m, in[0].rows, in[0].cols, [&](int64_t row_begin, int64_t row_end) {
@@ -152,7 +157,8 @@ void visit_rows(Machine& m, const std::array<Operand, N>& in, const F& body) {
       for (int64_t c = 0; c < in[0].cols; c += p.col_step) {
         const int64_t nc = std::min(p.col_step, in[0].cols - c);
         ConstBlock blocks[N];
-        for (size_t i = 0; i < N; ++i) blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
+        for (size_t i = 0; i < N; ++i)
+          blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));
         body(blocks, Piece{r, nr, c, nc});
       }
     }

@@ -25,17 +25,20 @@ Status check_dim(const View& v, int dim, const char* what) {
 Status check_free_dim(const View& v, int dim, const char* what) {
   STERNA_TRY(check_dim(v, dim, what));
   if (dim < first_free(v))
-    return bad("VIEW2", cat(what, ": dimension 0 of an on-chip tensor is the partition and cannot be changed by a view."));
+    return bad("VIEW2",
+               cat(what, ": dimension 0 of an on-chip tensor is the partition and cannot be changed by a view."));
   return {};
 }
 
-/// Splits or merges the run dims[from, to) so that it gets the counts `shape`; a split is always possible, a merge needs
-/// strides that continue one another.
+/// Splits or merges the run dims[from, to) so that it gets the counts `shape`; a split is always possible, a merge
+/// needs strides that continue one another.
 Result<View> refit(const View& v, int from, int to, std::span<const int64_t> shape, const char* what) {
   View out = v;
   int n = from;
   // Merge everything in [from, to) into maximal uniform runs first.
-  struct Run { int64_t stride, count; };
+  struct Run {
+    int64_t stride, count;
+  };
   Run runs[kMaxDims];
   int nruns = 0;
   for (int d = from; d < to; ++d) {
@@ -164,8 +167,8 @@ Result<View> reshape_view(const View& view, std::span<const int64_t> shape) {
   for (size_t d = 0; d < shape.size(); ++d) total *= wanted[d];
   std::span<const int64_t> target(wanted, shape.size());
   if (total != view.elements())
-    return bad("VIEW5", cat("reshape: ", shape_text(view), " has ", view.elements(), " elements, ", shape_text(target), " has ",
-                            total, "."));
+    return bad("VIEW5", cat("reshape: ", shape_text(view), " has ", view.elements(), " elements, ", shape_text(target),
+                            " has ", total, "."));
   if (!view.on_chip()) return refit(view, 0, view.ndim, target, "reshape");
   if (wanted[0] != view.dims[0].count)
     return bad("VIEW2", cat("reshape: dimension 0 of an on-chip tensor is the partition: it stays ", view.dims[0].count,
@@ -174,7 +177,8 @@ Result<View> reshape_view(const View& view, std::span<const int64_t> shape) {
 }
 
 Result<View> permute_view(const View& view, std::span<const int> dims) {
-  if (dims.size() != view.ndim) return bad("VIEW1", cat("permute: ", dims.size(), " dims for a view of shape ", shape_text(view), "."));
+  if (dims.size() != view.ndim)
+    return bad("VIEW1", cat("permute: ", dims.size(), " dims for a view of shape ", shape_text(view), "."));
   bool seen[kMaxDims] = {};
   View out = view;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -192,7 +196,8 @@ Result<View> permute_view(const View& view, std::span<const int> dims) {
 Result<View> broadcast_view(const View& view, int dim, int64_t size) {
   STERNA_TRY(check_free_dim(view, dim, "broadcast"));
   if (view.dims[dim].count != 1)
-    return bad("VIEW6", cat("broadcast: dimension ", dim, " has ", view.dims[dim].count, " elements, only 1 can be broadcast."));
+    return bad("VIEW6",
+               cat("broadcast: dimension ", dim, " has ", view.dims[dim].count, " elements, only 1 can be broadcast."));
   View out = view;
   out.dims[dim] = {0, static_cast<int32_t>(size)};
   return out;
@@ -266,7 +271,8 @@ Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> 
     total *= fixed[d];
   }
   if (total != view.dims[dim].count)
-    return bad("VIEW5", cat("reshape_dim: dimension ", dim, " has ", view.dims[dim].count, " elements, the new shape has ", total, "."));
+    return bad("VIEW5", cat("reshape_dim: dimension ", dim, " has ", view.dims[dim].count,
+                            " elements, the new shape has ", total, "."));
   return refit(view, dim, dim + 1, {fixed, shape.size()}, "reshape_dim");
 }
 
@@ -277,26 +283,31 @@ Result<View> reinterpret_view(const View& view, DType dtype) {
   if (from == to) return out;
   const int last = view.ndim - 1;
   if (last < first_free(view) || (view.dims[last].stride != 1 && view.dims[last].count != 1))
-    return bad("VIEW7", cat("view: the last dimension must be contiguous to change the element size from ", from, " to ", to, " bytes."));
+    return bad("VIEW7", cat("view: the last dimension must be contiguous to change the element size from ", from,
+                            " to ", to, " bytes."));
   // Everything is rescaled from units of `from` bytes to units of `to` bytes.
   auto scale = [&](int64_t n, int64_t& result) {
     result = n * from / to;
     return n * from % to == 0;
   };
   int64_t scaled;
-  if (!scale(view.offset, scaled)) return bad("VIEW7", cat("view: the start of the view is not aligned to ", to, " bytes."));
+  if (!scale(view.offset, scaled))
+    return bad("VIEW7", cat("view: the start of the view is not aligned to ", to, " bytes."));
   out.offset = scaled;
   for (int d = first_free(view); d < last; ++d) {
-    if (!scale(view.dims[d].stride, scaled)) return bad("VIEW7", cat("view: dimension ", d, " is not aligned to ", to, " bytes."));
+    if (!scale(view.dims[d].stride, scaled))
+      return bad("VIEW7", cat("view: dimension ", d, " is not aligned to ", to, " bytes."));
     out.dims[d].stride = static_cast<int32_t>(scaled);
   }
   if (!scale(view.dims[last].count, scaled))
-    return bad("VIEW7", cat("view: ", view.dims[last].count, " elements of ", from, " bytes do not make whole elements of ", to, " bytes."));
+    return bad("VIEW7", cat("view: ", view.dims[last].count, " elements of ", from,
+                            " bytes do not make whole elements of ", to, " bytes."));
   out.dims[last] = {1, static_cast<int32_t>(scaled)};
   return out;
 }
 
-Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset, DType dtype) {
+Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset,
+                          DType dtype) {
   if (pattern.empty() || pattern.size() > kMaxDims)
     return bad("AP1", cat("ap: a pattern has 1 to ", kMaxDims, " [stride, count] pairs, ", pattern.size(), " given."));
   View out = view;

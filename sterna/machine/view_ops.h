@@ -12,8 +12,8 @@
 
 namespace sterna {
 
-/// One item of an index: a whole number or start:stop:step, already resolved against the dimension's size (negative numbers,
-/// missing ends and clipping are the caller's or `resolve_slice`'s).
+/// One item of an index: a whole number or start:stop:step, already resolved against the dimension's size (negative
+/// numbers, missing ends and clipping are the caller's or `resolve_slice`'s).
 struct IndexItem {
   enum class Kind : uint8_t { kInt, kSlice } kind = Kind::kSlice;
   int64_t start = 0, stop = 0, step = 1;
@@ -22,28 +22,33 @@ struct IndexItem {
 /// Python's rules for start:stop:step on a dimension of `size`: negative numbers count from the end, ends are clipped.
 IndexItem resolve_slice(int64_t size, bool has_start, int64_t start, bool has_stop, int64_t stop, int64_t step);
 
-/// view[items]; missing trailing items mean all. Faults: kOutOfBounds (IDX1: an index outside the dimension), kBadInput (too many items, step <= 0).
+/// view[items]; missing trailing items mean all. Faults: kOutOfBounds (IDX1: an index outside the dimension), kBadInput
+/// (too many items, step <= 0).
 Result<View> index_view(const View& view, std::span<const IndexItem> items);
 Result<View> reshape_view(const View& view, std::span<const int64_t> shape);  ///< one -1 allowed
 Result<View> permute_view(const View& view, std::span<const int> dims);
-Result<View> broadcast_view(const View& view, int dim, int64_t size);          ///< dim of count 1 becomes `size`
-Result<View> broadcast_to_view(const View& view, std::span<const int64_t> shape);  ///< numpy rules; dim 0 too (NAP: compat)
+Result<View> broadcast_view(const View& view, int dim, int64_t size);  ///< dim of count 1 becomes `size`
+Result<View> broadcast_to_view(const View& view,
+                               std::span<const int64_t> shape);  ///< numpy rules; dim 0 too (NAP: compat)
 Result<View> expand_dim_view(const View& view, int dim);
 Result<View> squeeze_dim_view(const View& view, int dim);
 Result<View> flatten_dims_view(const View& view, int first, int last);
 Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> shape);
 /// Same bits seen as another type; the last dim scales by the size ratio and must be contiguous.
 Result<View> reinterpret_view(const View& view, DType dtype);
-/// The raw pattern [[stride, count], ...] against the tensor. `offset` in elements of `dtype`, added to the view's own offset.
-/// On chip the first pair is the partition: its stride must equal the tensor's free element count (of `dtype`).
-Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset, DType dtype);
+/// The raw pattern [[stride, count], ...] against the tensor. `offset` in elements of `dtype`, added to the view's own
+/// offset. On chip the first pair is the partition: its stride must equal the tensor's free element count (of `dtype`).
+Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset,
+                          DType dtype);
 
 /// Free dims laid out without gaps, in order.
 bool free_contiguous(const View& view);
 /// True when all elements lie inside the tensor.
 bool in_bounds(const View& view, const TensorInfo& tensor);
 /// First and one-past-last byte that a view touches: inside a partition on chip, in the tensor in HBM.
-struct ByteRange { int64_t begin = 0, end = 0; };
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+};
 ByteRange byte_range(const View& view);
 
 }  // namespace sterna

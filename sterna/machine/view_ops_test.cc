@@ -20,7 +20,9 @@ TensorInfo tensor(const Shape& shape, Memory memory = Memory::kHbm, DType dtype 
   std::copy(shape.begin(), shape.end(), info.shape);
   return info;
 }
-View whole(const Shape& shape, Memory memory = Memory::kHbm, DType dtype = DType::kFloat32) { return whole_view(0, tensor(shape, memory, dtype)); }
+View whole(const Shape& shape, Memory memory = Memory::kHbm, DType dtype = DType::kFloat32) {
+  return whole_view(0, tensor(shape, memory, dtype));
+}
 
 /// The elements of a view in order, as numbers in the tensor; on chip a partition holds `free` of them.
 std::vector<int64_t> places(const View& v, int64_t free = 0) {
@@ -82,8 +84,9 @@ IndexItem slice(int64_t start, int64_t stop, int64_t step = 1) { return {IndexIt
 IndexItem at(int64_t i) { return {IndexItem::Kind::kInt, i, 0, 1}; }
 
 TEST(ViewOps, ResolveSliceClipsAsPythonDoes) {
-  const struct { int64_t start, stop, want_start, want_stop; } cases[] = {
-      {2, 5, 2, 5}, {-3, 10, 7, 10}, {0, -1, 0, 9}, {-100, 100, 0, 10}, {12, 20, 10, 10}, {8, 3, 8, 3}};
+  const struct {
+    int64_t start, stop, want_start, want_stop;
+  } cases[] = {{2, 5, 2, 5}, {-3, 10, 7, 10}, {0, -1, 0, 9}, {-100, 100, 0, 10}, {12, 20, 10, 10}, {8, 3, 8, 3}};
   for (const auto& c : cases) {
     const IndexItem item = resolve_slice(10, true, c.start, true, c.stop, 1);
     EXPECT_EQ(item.start, c.want_start);
@@ -104,7 +107,8 @@ TEST(ViewOps, RandomSlicesTakeTheElementsOfNumpy) {
     std::vector<IndexItem> items;
     Shape out_shape;
     for (int64_t size : shape) {
-      items.push_back(resolve_slice(size, true, below(2 * size + 4) - size - 2, true, below(2 * size + 4) - size - 2, 1 + below(3)));
+      items.push_back(resolve_slice(size, true, below(2 * size + 4) - size - 2, true, below(2 * size + 4) - size - 2,
+                                    1 + below(3)));
       const IndexItem& i = items.back();
       out_shape.push_back(i.stop <= i.start ? 0 : (i.stop - i.start + i.step - 1) / i.step);
     }
@@ -148,7 +152,8 @@ TEST(ViewOps, IndexRefusals) {
 TEST(ViewOps, ReshapeKeepsOrderWhereNoDataHasToMove) {
   for (Memory memory : {Memory::kHbm, Memory::kSbuf}) {
     const View v = whole({4, 6, 10}, memory);
-    for (const Shape& shape : {Shape{4, 60}, Shape{4, 3, 2, 10}, Shape{4, 6, 5, 2}, Shape{4, 2, 15, 2}, Shape{4, 1, 60}, Shape{4, 60, 1}}) {
+    for (const Shape& shape :
+         {Shape{4, 60}, Shape{4, 3, 2, 10}, Shape{4, 6, 5, 2}, Shape{4, 2, 15, 2}, Shape{4, 1, 60}, Shape{4, 60, 1}}) {
       auto out = reshape_view(v, shape);
       ASSERT_TRUE(out) << out.error().text();
       EXPECT_EQ(shape_of(*out), shape);
@@ -232,7 +237,8 @@ TEST(ViewOps, ReinterpretScalesTheLastDimension) {
   EXPECT_EQ(places(*reinterpret_view(bytes, DType::kFloat32)), places(v));
   EXPECT_EQ(shape_of(*reinterpret_view(v, DType::kInt32)), (Shape{2, 4}));
   const IndexItem odd[] = {slice(0, 4), slice(1, 6)};
-  EXPECT_EQ(rule_of(reinterpret_view(*index_view(whole({4, 8}, Memory::kHbm, DType::kBFloat16), odd), DType::kFloat32)), "VIEW7");
+  EXPECT_EQ(rule_of(reinterpret_view(*index_view(whole({4, 8}, Memory::kHbm, DType::kBFloat16), odd), DType::kFloat32)),
+            "VIEW7");
   const IndexItem strided[] = {slice(0, 4), slice(0, 8, 2)};
   EXPECT_EQ(rule_of(reinterpret_view(*index_view(whole({4, 8}), strided), DType::kBFloat16)), "VIEW7");
 }
@@ -249,7 +255,8 @@ TEST(ViewOps, PatternWalksTheTensor) {
   EXPECT_EQ(rule_of(pattern_view(v, info, {}, 0, DType::kFloat32)), "AP1");
   const TensorInfo flat = tensor({100});
   const Dim any[] = {{7, 3}, {0, 2}};
-  EXPECT_EQ(places(*pattern_view(whole_view(0, flat), flat, any, 1, DType::kFloat32)), (std::vector<int64_t>{1, 1, 8, 8, 15, 15}));
+  EXPECT_EQ(places(*pattern_view(whole_view(0, flat), flat, any, 1, DType::kFloat32)),
+            (std::vector<int64_t>{1, 1, 8, 8, 15, 15}));
 }
 
 TEST(ViewOps, BoundsAndContiguity) {

@@ -8,7 +8,8 @@
 
 namespace sterna {
 
-Builder::Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool) : chip_(&chip), program_(std::move(pool)) {
+Builder::Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool)
+    : chip_(&chip), program_(std::move(pool)) {
   program_.target = chip.name;
   for (const TableRow& row : instruction_table())
     absent_[row.info.opcode] = !row.info.mnemonic.empty() && !chip.has_instruction(row.info.mnemonic);
@@ -17,7 +18,9 @@ Builder::Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool
   rules_.dynamics = &program_.dynamics;
   rules_.strict = strict;
   rules_.context = this;
-  rules_.remark = [](void* self, std::string_view rule, std::string_view message) { static_cast<Builder*>(self)->warn(rule, message); };
+  rules_.remark = [](void* self, std::string_view rule, std::string_view message) {
+    static_cast<Builder*>(self)->warn(rule, message);
+  };
 }
 
 void Builder::warn(std::string_view rule, std::string_view message) {
@@ -32,21 +35,26 @@ void Builder::warn(std::string_view rule, std::string_view message) {
 Result<uint32_t> Builder::add_tensor(TensorInfo info) {
   std::vector<int64_t> shape(info.shape, info.shape + info.ndim);
   for (int64_t n : shape)
-    if (n < 0 || n > INT32_MAX) return Fault(FaultKind::kBadInput, "TEN1", cat("A tensor cannot have the shape ", shape_text(shape), "."));
+    if (n < 0 || n > INT32_MAX)
+      return Fault(FaultKind::kBadInput, "TEN1", cat("A tensor cannot have the shape ", shape_text(shape), "."));
   if (!chip_->has_dtype(name(info.dtype)))
-    return Fault(FaultKind::kNotOnThisChip, "TYPE2", cat("The type ", name(info.dtype), " does not exist on ", chip_->name, "."));
+    return Fault(FaultKind::kNotOnThisChip, "TYPE2",
+                 cat("The type ", name(info.dtype), " does not exist on ", chip_->name, "."));
   if (info.on_chip()) {
     if (info.ndim < 2) {  // a partition dim and at least one free dim
-      if (info.ndim == 0) return Fault(FaultKind::kBadInput, "TEN1", "A tensor in SBUF or PSUM has at least a partition dimension.");
+      if (info.ndim == 0)
+        return Fault(FaultKind::kBadInput, "TEN1", "A tensor in SBUF or PSUM has at least a partition dimension.");
       info.shape[1] = 1;
       info.ndim = 2;
     }
     if (info.shape[0] > chip_->sbuf.partitions)
-      return Fault(FaultKind::kRuleBroken, "TEN2",
-                   cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0], " partitions; the chip has ",
-                       int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
+      return Fault(
+          FaultKind::kRuleBroken, "TEN2",
+          cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0],
+              " partitions; the chip has ", int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
     if (info.has_address && info.memory == Memory::kPsum && info.address_byte % chip_->psum.bank_bytes != 0)
-      return Fault(FaultKind::kRuleBroken, "TEN3", cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
+      return Fault(FaultKind::kRuleBroken, "TEN3",
+                   cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
   }
   const auto id = static_cast<uint32_t>(program_.tensors.size());
   info.site = site_;
@@ -86,7 +94,8 @@ Status Builder::check_views(const TableRow& row, const void* body) {
     if (!in_bounds(v, t)) {
       std::vector<int64_t> shape(t.shape, t.shape + t.ndim);
       status = Fault(FaultKind::kOutOfBounds, "IDX4",
-                     cat(row.info.mnemonic, ": a view ", shape_text(v), " reaches outside tensor '", program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));
+                     cat(row.info.mnemonic, ": a view ", shape_text(v), " reaches outside tensor '",
+                         program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));
     }
   });
   return status;
@@ -113,7 +122,8 @@ Status Builder::commit(uint32_t label) {
   open_->site = site_;
   open_->label = label;
   touch(row, body, *open_);
-  if (row.info.opcode == control::Loop::info.opcode || row.info.opcode == control::While::info.opcode || row.info.opcode == control::If::info.opcode)
+  if (row.info.opcode == control::Loop::info.opcode || row.info.opcode == control::While::info.opcode ||
+      row.info.opcode == control::If::info.opcode)
     ++open_regions_;
   if (row.info.opcode == control::End::info.opcode && --open_regions_ < 0) {
     open_regions_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builder: the one way a Program comes to be. Front ends, the text form and C++ code describe tensors and instructions here; the
-// builder completes, checks and records them. It belongs to one thread at a time and is never global.
+// Builder: the one way a Program comes to be. Front ends, the text form and C++ code describe tensors and instructions
+// here; the builder completes, checks and records them. It belongs to one thread at a time and is never global.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ class Builder {
   const Program& program() const { return program_; }
   const Chip& chip() const { return *chip_; }
 
-  /// A tensor and, unless it is a parameter, the record that allocates it. Faults: TEN1 (dims), TEN2 (partitions), TEN3 (address), TYPE2 (dtype not on this chip).
+  /// A tensor and, unless it is a parameter, the record that allocates it. Faults: TEN1 (dims), TEN2 (partitions), TEN3
+  /// (address), TYPE2 (dtype not on this chip).
   Result<uint32_t> add_tensor(TensorInfo info);
   const TensorInfo& tensor(uint32_t id) const { return program_.tensors[id]; }
   uint32_t add_register() { return program_.register_count++; }

@@ -19,8 +19,9 @@ struct Range {
 /// Ranges of live tensors with an address, sorted by begin; what a hole must avoid beyond the tensors placed here.
 using Ranges = std::vector<Range>;
 
-/// Free bytes of one partition as disjoint segments. Bytes that a tensor gave back rest until they are needed, and those that rested
-/// longest are used first: the instructions that used them last are then most likely done when their place is written again.
+/// Free bytes of one partition as disjoint segments. Bytes that a tensor gave back rest until they are needed, and
+/// those that rested longest are used first: the instructions that used them last are then most likely done when their
+/// place is written again.
 class FreeList {
  public:
   explicit FreeList(int64_t capacity) : capacity_(capacity), free_{{0, capacity}} {}
@@ -102,7 +103,8 @@ class FreeList {
   }
   static int64_t align(int64_t at, const Request& request) {
     at = round_up(at, request.align);
-    if (request.inside > 0 && at / request.inside != (at + request.bytes - 1) / request.inside) at = round_up(at, request.inside);
+    if (request.inside > 0 && at / request.inside != (at + request.bytes - 1) / request.inside)
+      at = round_up(at, request.inside);
     return at;
   }
   static int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
@@ -112,7 +114,8 @@ class FreeList {
   std::deque<Range> resting_;
 };
 
-/// How many live tensors with addresses cover each block of bytes: tensors may share an address, so lengths do not add up.
+/// How many live tensors with addresses cover each block of bytes: tensors may share an address, so lengths do not add
+/// up.
 class Coverage {
  public:
   explicit Coverage(int64_t capacity) : counts_(static_cast<size_t>((capacity + kBlock - 1) / kBlock)) {}
@@ -186,7 +189,9 @@ class Placer {
     }
   }
 
-  static bool ends_later(const Life& a, const Life& b) { return a.until != b.until ? a.until > b.until : a.tensor > b.tensor; }
+  static bool ends_later(const Life& a, const Life& b) {
+    return a.until != b.until ? a.until > b.until : a.tensor > b.tensor;
+  }
   void note_live(const Life& life) {
     live_.push_back(life);
     std::push_heap(live_.begin(), live_.end(), ends_later);
@@ -195,8 +200,9 @@ class Placer {
   Status put_addressed(const Life& life) {
     const TensorInfo& t = info(life);
     if (t.address_byte + t.free_bytes() > free_.capacity())
-      return fault(life, cat("Tensor '", program_.tensor_name(life.tensor), "' has the address ", t.address_byte, " and ", t.free_bytes(),
-                             " bytes in each partition; ", sterna::name(memory_), " ends at ", free_.capacity(), "."));
+      return fault(life, cat("Tensor '", program_.tensor_name(life.tensor), "' has the address ", t.address_byte,
+                             " and ", t.free_bytes(), " bytes in each partition; ", sterna::name(memory_), " ends at ",
+                             free_.capacity(), "."));
     coverage_.add(range(life), 1);
     note_live(life);
     ++addressed_seen_;
@@ -243,7 +249,9 @@ class Placer {
     std::vector<std::pair<int64_t, uint32_t>> live;
     for (const Life& other : live_)
       if (other.tensor != life.tensor) live.emplace_back(info(other).free_bytes(), other.tensor);
-    std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+    std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     std::string list;
     for (size_t i = 0; i < live.size() && i < 8; ++i) {
       const Place at = program_.place(program_.tensors[live[i].second].site);
@@ -252,9 +260,11 @@ class Placer {
     }
     if (live.size() > 8) list += cat("; and ", live.size() - 8, " more");
     const int64_t used = placed_bytes_ + coverage_.bytes();
-    return fault(life, cat("Tensor '", program_.tensor_name(life.tensor), "' needs ", bytes, " bytes in each partition of ", sterna::name(memory_), ", which has ",
-                           free_.capacity(), " and holds ", used, used + bytes <= free_.capacity() ? " in pieces that leave no hole of that size." : ".", list,
-                           list.empty() ? "" : "."));
+    return fault(life,
+                 cat("Tensor '", program_.tensor_name(life.tensor), "' needs ", bytes, " bytes in each partition of ",
+                     sterna::name(memory_), ", which has ", free_.capacity(), " and holds ", used,
+                     used + bytes <= free_.capacity() ? " in pieces that leave no hole of that size." : ".", list,
+                     list.empty() ? "" : "."));
   }
 
   Status fault(const Life& life, std::string message) const {
@@ -283,7 +293,8 @@ class Regions {
     std::vector<uint32_t> open;
     for (uint32_t i = 0; i < stream.size(); ++i) {
       const uint8_t opcode = stream[i].opcode;
-      if (opcode == control::Loop::info.opcode || opcode == control::While::info.opcode || opcode == control::If::info.opcode) {
+      if (opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
+          opcode == control::If::info.opcode) {
         open.push_back(static_cast<uint32_t>(list_.size()));
         list_.push_back({i, UINT32_MAX});
       } else if (opcode == control::End::info.opcode && !open.empty()) {
@@ -293,10 +304,11 @@ class Regions {
     }
   }
 
-  /// `until`, or the end of the outermost region that holds `until` and not `from`. A tensor allocated inside a region begins anew in
-  /// each trip, so inside it its last use is enough.
+  /// `until`, or the end of the outermost region that holds `until` and not `from`. A tensor allocated inside a region
+  /// begins anew in each trip, so inside it its last use is enough.
   uint32_t extend(uint32_t from, uint32_t until) const {
-    for (auto at = std::upper_bound(list_.begin(), list_.end(), std::pair{from, UINT32_MAX}); at != list_.end() && at->first <= until; ++at)
+    for (auto at = std::upper_bound(list_.begin(), list_.end(), std::pair{from, UINT32_MAX});
+         at != list_.end() && at->first <= until; ++at)
       if (at->second >= until) return at->second;
     return until;
   }
@@ -326,7 +338,8 @@ Result<Placement> place_tensors(const Program& program, const Chip& chip) {
     lives[t.memory == Memory::kPsum].push_back({id, t.allocated_at, out.until[id]});
   }
   for (auto& list : lives)
-    std::stable_sort(list.begin(), list.end(), [](const Life& a, const Life& b) { return a.from < b.from; });
+    std::sort(list.begin(), list.end(),
+              [](const Life& a, const Life& b) { return a.from != b.from ? a.from < b.from : a.tensor < b.tensor; });
   STERNA_TRY(Placer(program, chip, Memory::kSbuf, out).run(lives[0], &out.sbuf_peak));
   STERNA_TRY(Placer(program, chip, Memory::kPsum, out).run(lives[1], &out.psum_peak));
   return out;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement: where the on-chip tensors of a complete Program lie. A tensor with address= lies there; the others are placed by
-// lifetime, in the bytes that were given back longest ago, so that the tiles of a loop use as many buffers as there is room for. Tensors in
-// PSUM take whole banks in turn while there are enough. Values never depend on it: timing and capacity checks do.
+// Placement: where the on-chip tensors of a complete Program lie. A tensor with address= lies there; the others are
+// placed by lifetime, in the bytes that were given back longest ago, so that the tiles of a loop use as many buffers as
+// there is room for. Tensors in PSUM take whole banks in turn while there are enough. Values never depend on it: timing
+// and capacity checks do.
 #pragma once
 
 #include <cstdint>

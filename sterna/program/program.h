@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: what crosses from front ends to execution, timing and checks. One append-only stream of records for each core,
-// tensors, dynamic offsets, names and sites. No record holds a host pointer, so a Program can be kept, printed and run again.
+// Program: what crosses from front ends to execution, timing and checks. One append-only stream of records for each
+// core, tensors, dynamic offsets, names and sites. No record holds a host pointer, so a Program can be kept, printed
+// and run again.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@ inline constexpr int kProgramVersion = 1;
 /// Stands before each instruction's struct in the stream.
 struct RecordHeader {
   uint8_t opcode = 0;
-  uint8_t flags = 0;      ///< kHasDynamic
-  uint16_t words = 0;     ///< of 8 bytes, header and struct together
+  uint8_t flags = 0;   ///< kHasDynamic
+  uint16_t words = 0;  ///< of 8 bytes, header and struct together
   uint32_t site = 0;
-  uint32_t iteration = 0; ///< how often this site was reached before
-  uint32_t label = 0;     ///< name= of the instruction; 0 = none
+  uint32_t iteration = 0;  ///< how often this site was reached before
+  uint32_t label = 0;      ///< name= of the instruction; 0 = none
   static constexpr uint8_t kHasDynamic = 1;
 
   const void* body() const { return this + 1; }
@@ -50,7 +51,9 @@ class Stream {
  private:
   static constexpr size_t kBlockWords = 1 << 15;
   static constexpr size_t kIndexBlock = 1 << 14;
-  RecordHeader* slot(size_t i) const { return reinterpret_cast<RecordHeader**>(index_[i / kIndexBlock].data())[i % kIndexBlock]; }
+  RecordHeader* slot(size_t i) const {
+    return reinterpret_cast<RecordHeader**>(index_[i / kIndexBlock].data())[i % kIndexBlock];
+  }
   Buffer block(size_t bytes);
 
   std::shared_ptr<BufferPool> pool_;
@@ -60,20 +63,22 @@ class Stream {
 };
 
 /// An edge that the user asked for: `consumer` waits for `producer` (indices into one core's stream).
-struct ExtraEdge { uint32_t producer, consumer; };
+struct ExtraEdge {
+  uint32_t producer, consumer;
+};
 
 struct Program {
   Program() { cores.emplace_back(); }
   explicit Program(std::shared_ptr<BufferPool> pool) { cores.emplace_back(std::move(pool)); }
 
-  std::string name;               ///< of the kernel
-  std::string target;             ///< chip it was recorded for
+  std::string name;    ///< of the kernel
+  std::string target;  ///< chip it was recorded for
   std::string nki_version = "0.6";
   std::vector<TensorInfo> tensors;
   std::vector<DynamicOffset> dynamics = {DynamicOffset{}};  ///< row 0 is unused
   NameTable names;
   SiteTable sites;
-  std::vector<Stream> cores;        ///< one at least
+  std::vector<Stream> cores;         ///< one at least
   std::vector<uint32_t> parameters;  ///< tensor ids in the order of the arguments
   std::vector<uint32_t> results;     ///< tensor ids in the order of the results
   std::vector<ExtraEdge> edges;

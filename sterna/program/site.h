@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites: where in the user's source an instruction was recorded, as nodes of a call tree. A site is a line of a function
-// called from a parent site, so one 32-bit number carries the whole call stack.
+// Sites: where in the user's source an instruction was recorded, as nodes of a call tree. A site is a line of a
+// function called from a parent site, so one 32-bit number carries the whole call stack.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace sterna {
 struct Site {
   uint32_t file = 0, function = 0;  ///< ids in the program's names
   int32_t line = 0;
-  uint32_t parent = 0;              ///< the caller's site; 0 = none
+  uint32_t parent = 0;  ///< the caller's site; 0 = none
 };
 
 class SiteTable {

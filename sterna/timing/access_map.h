@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AccessMap: who last wrote and read each place of one memory, and so what a new access must wait for. A place is a rectangle of
-// rows (partitions) and columns (units of bytes inside a row). Columns are cut into segments and segments into strips of rows only where
-// accesses differ, so an access to a tile that is always used whole costs one look-up.
+// AccessMap: who last wrote and read each place of one memory, and so what a new access must wait for. A place is a
+// rectangle of rows (partitions) and columns (units of bytes inside a row). Columns are cut into segments and segments
+// into strips of rows only where accesses differ, so an access to a tile that is always used whole costs one look-up.
 #pragma once
 
 #include <bit>
@@ -71,7 +71,8 @@ class AccessMap {
     if (box.row == 0 && box.row_end == rows_) flatten(box, by);
   }
 
-  /// A new tensor takes these columns: its first writes wait for everything that used them before, its reads for nothing.
+  /// A new tensor takes these columns: its first writes wait for everything that used them before, its reads for
+  /// nothing.
   void reset(uint32_t column, uint32_t column_end);
 
   size_t segments() const { return segments_.size() - unused_.size(); }
@@ -85,7 +86,7 @@ class AccessMap {
   };
   struct Segment {
     uint32_t begin = 0, end = 0;
-    bool whole = true;          ///< `strip` covers all rows; else `strips` do
+    bool whole = true;  ///< `strip` covers all rows; else `strips` do
     Strip strip;
     std::vector<Strip> strips;  ///< sorted, no gaps
   };

@@ -107,7 +107,9 @@ TEST(AccessMap, ResetMakesTheNextWriterWaitForEveryEarlierUserAndTheNextReaderFo
   (void)write(map, {0, 128, 20, 30}, Ref(4, 3));  // outside
   map.reset(0, 20);
   EXPECT_TRUE(read(map, {0, 128, 0, 20}, Ref(5, 3)).empty());
-  const Waits expected = {{{0, Hazard::kWriteAfterRead}, 1}, {{1, Hazard::kWriteAfterRead}, 2}, {{2, Hazard::kWriteAfterRead}, 3},
+  const Waits expected = {{{0, Hazard::kWriteAfterRead}, 1},
+                          {{1, Hazard::kWriteAfterRead}, 2},
+                          {{2, Hazard::kWriteAfterRead}, 3},
                           {{3, Hazard::kWriteAfterRead}, 5}};
   EXPECT_EQ(write(map, {0, 128, 0, 5}, Ref(6, 0)), expected);
 }
@@ -119,7 +121,8 @@ TEST(AccessMap, TilesUsedWholeStayOneSegmentEach) {
       const Box b{0, 128, tile * 100, tile * 100 + 100};
       map.reset(b.column, b.column_end);
       (void)write(map, b, Ref(round, 0));
-      for (uint32_t slice = 0; slice < 10; ++slice) (void)read(map, {0, 128, b.column + 10 * slice, b.column + 10 * slice + 10}, Ref(round, 1));
+      for (uint32_t slice = 0; slice < 10; ++slice)
+        (void)read(map, {0, 128, b.column + 10 * slice, b.column + 10 * slice + 10}, Ref(round, 1));
     }
   EXPECT_LE(map.segments(), 101u);
 }

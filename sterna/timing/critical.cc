@@ -70,7 +70,8 @@ class Walk {
     const auto offer = [&](std::string_view what, int64_t time) {
       if (time > most) most = time, out_.bound = what;
     };
-    for (Queue q : {Queue::kTensor, Queue::kVector, Queue::kScalar, Queue::kGpSimd, Queue::kSync}) offer(name(q), ps[static_cast<size_t>(q)]);
+    for (Queue q : {Queue::kTensor, Queue::kVector, Queue::kScalar, Queue::kGpSimd, Queue::kSync})
+      offer(name(q), ps[static_cast<size_t>(q)]);
     offer("dma", dma);
     offer("hbm", ps[kCriticalHbm]);
   }
@@ -88,7 +89,8 @@ class Walk {
       line.where = program_.place(line.site);
       out_.lines.push_back(line);
     }
-    std::stable_sort(out_.lines.begin(), out_.lines.end(), [](const LineTime& a, const LineTime& b) { return a.ps > b.ps; });
+    std::sort(out_.lines.begin(), out_.lines.end(),
+              [](const LineTime& a, const LineTime& b) { return a.ps != b.ps ? a.ps > b.ps : a.site < b.site; });
   }
 
   const Program& program_;

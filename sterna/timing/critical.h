@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critical path of a schedule: from the last result back through the cause of each start, and what its time was spent on.
+// The critical path of a schedule: from the last result back through the cause of each start, and what its time was
+// spent on.
 #pragma once
 
 #include "sterna/timing/schedule.h"

@@ -12,10 +12,12 @@ double wide_factor(const Work& work, const InstructionCost& cost, const Engine& 
   return work.all_sbuf && work.contiguous ? engine.wide_contiguous : engine.wide;
 }
 
-double elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine, const Features& features, bool strided) {
+double elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine, const Features& features,
+                       bool strided) {
   double stream = work.elements * cost.rate(work.fast_cases) / wide_factor(work, cost, engine, features);
   if (strided) stream /= engine.stride_rate;
-  return std::max<double>(engine.min_interval, stream) + (work.accumulator_read ? double{engine.accumulator_read} : 0.0);
+  return std::max<double>(engine.min_interval, stream) +
+         (work.accumulator_read ? double{engine.accumulator_read} : 0.0);
 }
 
 double start_elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine) {
@@ -48,7 +50,8 @@ double matmul_cycles(const Work& work, const TensorEngine& engine) {
 }
 
 double tensor_transpose_cycles(const Work& work, const TensorEngine& engine) {
-  const double passes = work.fp32_matmul ? static_cast<double>(int64_t{engine.fp32_passes}) / engine.fp32_transpose_speedup : 1;
+  const double passes =
+      work.fp32_matmul ? static_cast<double>(int64_t{engine.fp32_passes}) / engine.fp32_transpose_speedup : 1;
   return passes * std::max(work.moving, std::min<double>(engine.min_interval, work.stationary));
 }
 
@@ -78,7 +81,9 @@ double engine_ns(const Work& work, const InstructionCost& cost, const Chip& chip
     case Formula::kTopK: cycles = top_k_cycles(work, cost); break;
     case Formula::kFixed: cycles = fixed_cycles(cost); break;
     case Formula::kMatmul: cycles = matmul_cycles(work, chip.tensor); break;
-    case Formula::kTranspose: cycles = tensor ? tensor_transpose_cycles(work, chip.tensor) : vector_transpose_cycles(work, *engine); break;
+    case Formula::kTranspose:
+      cycles = tensor ? tensor_transpose_cycles(work, chip.tensor) : vector_transpose_cycles(work, *engine);
+      break;
     default: return 0;
   }
   if (work.dynamic) cycles = std::max<double>(cycles, engine->dynamic_interval);

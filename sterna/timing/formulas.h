@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long an instruction's work takes: one short function for each Formula of the chip files. An instruction says its work in counts, the
-// chip file gives the constants; nothing here knows an instruction or a chip. sterna/hardware/chip.h states each formula.
+// How long an instruction's work takes: one short function for each Formula of the chip files. An instruction says its
+// work in counts, the chip file gives the constants; nothing here knows an instruction or a chip.
+// sterna/hardware/chip.h states each formula.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace sterna {
 // Cycles of the engine, without the engine's fixed cost.
 
 /// `strided`: an operand's innermost step reaches engine.stride_bytes.
-double elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine, const Features& features, bool strided);
+double elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine, const Features& features,
+                       bool strided);
 double start_elements_cycles(const Work& work, const InstructionCost& cost, const Engine& engine);
 double gather_cycles(const Work& work, const InstructionCost& cost, const Engine& engine);
 double top_k_cycles(const Work& work, const InstructionCost& cost);

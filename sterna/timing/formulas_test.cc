@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every chip file: an instruction alone lasts as long as the documents' formula says. Expectations are written from the cost column of the
-// nki.isa docstrings (Neuron SDK 2.26: cycles, N elements of a partition, 64 cycles least interval), the clocks and wide modes of the
-// architecture guides, and the static overhead of about 100 cycles of the performance guide; not from the code.
+// For every chip file: an instruction alone lasts as long as the documents' formula says. Expectations are written from
+// the cost column of the nki.isa docstrings (Neuron SDK 2.26: cycles, N elements of a partition, 64 cycles least
+// interval), the clocks and wide modes of the architecture guides, and the static overhead of about 100 cycles of the
+// performance guide; not from the code.
 #include "sterna/timing/formulas.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +56,8 @@ std::vector<std::string> chip_names() {
     for (const ChipHeader& header : *chips) names.push_back(header.name);
   return names;
 }
-INSTANTIATE_TEST_SUITE_P(EveryChip, Formulas, testing::ValuesIn(chip_names()), [](const auto& row) { return row.param; });
+INSTANTIATE_TEST_SUITE_P(EveryChip, Formulas, testing::ValuesIn(chip_names()),
+                         [](const auto& row) { return row.param; });
 
 TEST(FormulasSuite, CoversTheChipFiles) { EXPECT_GE(chip_names().size(), 5u); }
 
@@ -250,16 +252,18 @@ TEST_P(Formulas, TopK) {
   EXPECT_DOUBLE_EQ(top_k_cycles(w, *chip.instruction_cost("topk")), 4 * 1000 + 64);
 }
 
-/// max(min(64, columns of stationary), columns of moving); four times for fp32. The last of a hundred runs at full speed.
+/// max(min(64, columns of stationary), columns of moving); four times for fp32. The last of a hundred runs at full
+/// speed.
 TEST_P(Formulas, Matmul) {
   struct Row {
     int64_t stationary, moving;
     DType type;
     double cycles;
   };
-  for (const Row& row : {Row{128, 512, kBf16, 512}, Row{128, 128, kBf16, 128}, Row{128, 16, kBf16, 64}, Row{32, 16, kBf16, 32}, Row{128, 512, kFp32, 2048},
-                         Row{128, 16, kFp32, 256}}) {
-    const View p = k.psum({row.stationary, row.moving}), a = in_sbuf(row.stationary, row.type), b = in_sbuf(row.moving, row.type);
+  for (const Row& row : {Row{128, 512, kBf16, 512}, Row{128, 128, kBf16, 128}, Row{128, 16, kBf16, 64},
+                         Row{32, 16, kBf16, 32}, Row{128, 512, kFp32, 2048}, Row{128, 16, kFp32, 256}}) {
+    const View p = k.psum({row.stationary, row.moving}), a = in_sbuf(row.stationary, row.type),
+               b = in_sbuf(row.moving, row.type);
     for (int i = 0; i < 200; ++i) k.matmul(p, a, b);
     expect_tensor(row.cycles);
   }
@@ -291,8 +295,11 @@ TEST_P(Formulas, TransposeOnTheVectorEngine) {
   expect_vector(64);
 }
 
-/// B/ns of an engine as achieved, DMA guide: 17, 23, 33. 7 ns for each descriptor; 128 partitions are eight on each of 16 engines.
-double documented_dma_rate(const Chip& chip) { return chip.generation == 2 ? 17 : chip.generation == 3 ? 23 : chip.generation == 4 ? 33 : 132; }
+/// B/ns of an engine as achieved, DMA guide: 17, 23, 33. 7 ns for each descriptor; 128 partitions are eight on each of
+/// 16 engines.
+double documented_dma_rate(const Chip& chip) {
+  return chip.generation == 2 ? 17 : chip.generation == 3 ? 23 : chip.generation == 4 ? 33 : 132;
+}
 
 TEST_P(Formulas, TransferOf128Partitions) {
   k.copy(in_sbuf(1024), k.hbm({128, 1024}, kFp32));

@@ -45,7 +45,9 @@ class KernelForTest {
     return add(info);
   }
   View sbuf(std::vector<int64_t> shape, DType dtype) { return tensor(Memory::kSbuf, std::move(shape), dtype); }
-  View psum(std::vector<int64_t> shape, DType dtype = DType::kFloat32) { return tensor(Memory::kPsum, std::move(shape), dtype); }
+  View psum(std::vector<int64_t> shape, DType dtype = DType::kFloat32) {
+    return tensor(Memory::kPsum, std::move(shape), dtype);
+  }
   View hbm(std::vector<int64_t> shape, DType dtype) { return tensor(Memory::kHbm, std::move(shape), dtype, true); }
   View at_address(Memory memory, std::vector<int64_t> shape, DType dtype, uint32_t partition, uint32_t byte) {
     TensorInfo info;

@@ -36,7 +36,8 @@ struct Plan {
 
 class Lowering {
  public:
-  Lowering(const Program& program, const Path& path, const Chip& chip, const Placement& placement, const TimingOptions& options)
+  Lowering(const Program& program, const Path& path, const Chip& chip, const Placement& placement,
+           const TimingOptions& options)
       : program_(program),
         chip_(chip),
         options_(options),
@@ -50,14 +51,16 @@ class Lowering {
     make_plans();
     track_hbm();
     sort_edges();
-    share_ports_ = chip_.ports.vector_gpsimd_exclusive_sbuf || chip_.ports.wide_mode_excludes_gpsimd || chip_.ports.vector_scalar_exclusive_psum;
+    share_ports_ = chip_.ports.vector_gpsimd_exclusive_sbuf || chip_.ports.wide_mode_excludes_gpsimd ||
+                   chip_.ports.vector_scalar_exclusive_psum;
     const size_t n = program_.cores[0].size();
     out_.instructions.reserve(n);
     out_.wait_begin.reserve(n + 1);
     out_.waits.reserve(2 * n);
     STERNA_TRY(run_range(0, n));
     if (path_.short_of_values)
-      return Fault(FaultKind::kBadInput, "PATH1", "The path ends before the program does; it belongs to another program or run.");
+      return Fault(FaultKind::kBadInput, "PATH1",
+                   "The path ends before the program does; it belongs to another program or run.");
     out_.wait_begin.push_back(static_cast<uint32_t>(out_.waits.size()));
     return std::move(out_);
   }
@@ -73,7 +76,8 @@ class Lowering {
       plan.kind = kind_of(row, plan.cost);
       for (const FieldSpec& field : row.field_list()) {
         if (field.type != FieldType::kView && field.type != FieldType::kScalar) continue;
-        if (plan.views < kMostViews) plan.slot[plan.views++] = {field.offset, field.role, field.type == FieldType::kScalar};
+        if (plan.views < kMostViews)
+          plan.slot[plan.views++] = {field.offset, field.role, field.type == FieldType::kScalar};
       }
     }
   }
@@ -112,8 +116,8 @@ class Lowering {
     }
   }
 
-  /// Order in HBM matters only for tensors that are both read and written: what is only read needs none, and what is only written
-  /// leaves through one queue in order.
+  /// Order in HBM matters only for tensors that are both read and written: what is only read needs none, and what is
+  /// only written leaves through one queue in order.
   void track_hbm() {
     std::vector<uint8_t> use(program_.tensors.size());
     const Stream& stream = program_.cores[0];
@@ -125,7 +129,8 @@ class Lowering {
         use[v.tensor] |= (role == Role::kIn ? 1 : 0) | (role == Role::kOut ? 2 : 0) | (role == Role::kInOut ? 3 : 0);
         if (v.kind != ViewKind::kStrided) {
           const DynamicOffset& dynamic = program_.dynamics[v.dynamic];
-          if (dynamic.source == DynamicOffset::Source::kTensor && !dynamic.index.on_chip()) use[dynamic.index.tensor] |= 1;
+          if (dynamic.source == DynamicOffset::Source::kTensor && !dynamic.index.on_chip())
+            use[dynamic.index.tensor] |= 1;
         }
       });
     }
@@ -135,7 +140,9 @@ class Lowering {
 
   void sort_edges() {
     edges_ = program_.edges;
-    std::stable_sort(edges_.begin(), edges_.end(), [](const ExtraEdge& a, const ExtraEdge& b) { return a.consumer < b.consumer; });
+    std::sort(edges_.begin(), edges_.end(), [](const ExtraEdge& a, const ExtraEdge& b) {
+      return a.consumer != b.consumer ? a.consumer < b.consumer : a.producer < b.producer;
+    });
     if (!edges_.empty()) latest_.assign(program_.cores[0].size(), kNoInstruction);
   }
 
@@ -149,17 +156,23 @@ class Lowering {
       switch (plan.kind) {
         case Plan::Kind::kSkip:
         case Plan::Kind::kEnd: skip_path(plan, header); break;
-        case Plan::Kind::kAlloc: memories_.allocate(static_cast<const control::Alloc*>(header.body())->tensor.id); break;
+        case Plan::Kind::kAlloc:
+          memories_.allocate(static_cast<const control::Alloc*>(header.body())->tensor.id);
+          break;
         case Plan::Kind::kLoop:
         case Plan::Kind::kWhile:
         case Plan::Kind::kIf: {
           STERNA_ASSIGN(const size_t close, region_end(i));
-          STERNA_TRY(plan.kind == Plan::Kind::kLoop ? run_loop(i, close) : plan.kind == Plan::Kind::kWhile ? run_while(i, close) : run_if(i, close));
+          STERNA_TRY(plan.kind == Plan::Kind::kLoop    ? run_loop(i, close)
+                     : plan.kind == Plan::Kind::kWhile ? run_while(i, close)
+                                                       : run_if(i, close));
           i = close;
           break;
         }
         case Plan::Kind::kUnknown: {
-          Fault fault(FaultKind::kBug, "COST1", cat("The description of ", chip_.name, " gives no cost for ", instruction_table()[header.opcode].info.mnemonic, "."));
+          Fault fault(FaultKind::kBug, "COST1",
+                      cat("The description of ", chip_.name, " gives no cost for ",
+                          instruction_table()[header.opcode].info.mnemonic, "."));
           fault.site = header.site;
           program_.locate(fault);
           return fault;
@@ -184,7 +197,10 @@ class Lowering {
     return Fault(FaultKind::kBadInput, "REGION2", "A region is not closed.");
   }
 
-  static Fault no_path() { return Fault(FaultKind::kBadInput, "PATH1", "This program's course depends on values; its time needs the path of a run."); }
+  static Fault no_path() {
+    return Fault(FaultKind::kBadInput, "PATH1",
+                 "This program's course depends on values; its time needs the path of a run.");
+  }
 
   Status run_loop(size_t begin, size_t close) {
     const auto& loop = *static_cast<const control::Loop*>(program_.cores[0][begin].body());
@@ -196,7 +212,9 @@ class Lowering {
     } else if (loop.low_reg.id != UINT32_MAX || loop.high_reg.id != UINT32_MAX) {
       return no_path();
     }
-    if (step <= 0) return Fault(FaultKind::kBadInput, "PATH1", "The path does not belong to this program: a loop's step is not positive.");
+    if (step <= 0)
+      return Fault(FaultKind::kBadInput, "PATH1",
+                   "The path does not belong to this program: a loop's step is not positive.");
     follow(loop.low_reg);
     follow(loop.high_reg);
     for (int64_t i = low; i < high; i += step) {
@@ -250,7 +268,8 @@ class Lowering {
     const auto index = static_cast<uint32_t>(out_.instructions.size());
     const Work work = instruction_table()[header.opcode].work(header.body(), rules_);
     collect(plan, header);
-    const Queue queue = plan.kind == Plan::Kind::kDma ? (work.store ? Queue::kStore : Queue::kLoad) : queue_of(header, work);
+    const Queue queue =
+        plan.kind == Plan::Kind::kDma ? (work.store ? Queue::kStore : Queue::kLoad) : queue_of(header, work);
     const Ref ref(index, static_cast<uint32_t>(queue));
     InstructionTime& out = out_.instructions.emplace_back();
     out.record = record;
@@ -272,8 +291,8 @@ class Lowering {
       case EngineId::kScalar: return Queue::kScalar;
       case EngineId::kGpSimd: return Queue::kGpSimd;
       case EngineId::kVector:
-        // Published kernels clear PSUM before they accumulate, and their times rule out that the clearing takes its turn on the vector
-        // engine (research note on timing, section 3, item 1): it is counted on the GpSimd queue.
+        // Published kernels clear PSUM before they accumulate, and their times rule out that the clearing takes its
+        // turn on the vector engine (research note on timing, section 3, item 1): it is counted on the GpSimd queue.
         if (header.opcode == vector_engine::Memset::info.opcode && operands_[0].view->memory == Memory::kPsum) {
           out_.psum_fill = true;
           return Queue::kGpSimd;
@@ -298,13 +317,15 @@ class Lowering {
   /// True if neighbours along the innermost dimension lie `bytes` or more apart.
   static bool is_strided(const View& v, int64_t bytes) {
     for (int d = v.ndim - 1; d >= 1; --d)
-      if (v.dims[d].count > 1) return std::abs(v.dims[d].stride) * static_cast<int64_t>(size_of(v.dtype)) >= bytes && v.dims[d].stride != 1;
+      if (v.dims[d].count > 1)
+        return std::abs(v.dims[d].stride) * static_cast<int64_t>(size_of(v.dtype)) >= bytes && v.dims[d].stride != 1;
     return false;
   }
 
   void add_transfer(const Work& work, const InstructionCost& cost, Queue queue) {
     const DmaDemand demand = dma_demand(work, cost, chip_, options_.cores_on_stack);
-    out_.transfers[queue == Queue::kStore].push_back({picoseconds(demand.engine_ns), picoseconds(demand.issue_ns), picoseconds(demand.hbm_ns), demand.engines});
+    out_.transfers[queue == Queue::kStore].push_back(
+        {picoseconds(demand.engine_ns), picoseconds(demand.issue_ns), picoseconds(demand.hbm_ns), demand.engines});
     out_.dma_bytes += work.bytes;
     out_.hbm_read += work.hbm_read;
     out_.hbm_written += work.hbm_written;
@@ -316,7 +337,9 @@ class Lowering {
   }
 
   uint8_t ports_of(const Work& work, const InstructionCost& cost, Queue queue) const {
-    if (queue != Queue::kVector && queue != Queue::kScalar && !(queue == Queue::kGpSimd && work.engine == EngineId::kGpSimd)) return 0;
+    if (queue != Queue::kVector && queue != Queue::kScalar &&
+        !(queue == Queue::kGpSimd && work.engine == EngineId::kGpSimd))
+      return 0;
     bool sbuf = false, psum = false;
     for (int i = 0; i < count_; ++i) {
       sbuf = sbuf || operands_[i].view->memory == Memory::kSbuf;
@@ -325,7 +348,8 @@ class Lowering {
     uint8_t ports = 0;
     if (queue != Queue::kScalar && sbuf) {
       const bool wide = queue == Queue::kGpSimd || wide_factor(work, cost, chip_.vector, chip_.features) > 1;
-      if (chip_.ports.vector_gpsimd_exclusive_sbuf || (chip_.ports.wide_mode_excludes_gpsimd && wide)) ports |= kSbufPort;
+      if (chip_.ports.vector_gpsimd_exclusive_sbuf || (chip_.ports.wide_mode_excludes_gpsimd && wide))
+        ports |= kSbufPort;
     }
     if (queue != Queue::kGpSimd && psum && chip_.ports.vector_scalar_exclusive_psum) ports |= kPsumPort;
     return ports;
@@ -351,7 +375,8 @@ class Lowering {
     out_.wait_begin.push_back(static_cast<uint32_t>(out_.waits.size()));
     mask_ = 0;
     const auto note = [&](Ref producer, Hazard hazard) {
-      add_wait(producer, ref, hazard == Hazard::kReadAfterWrite ? Cause::kOperand : Cause::kBuffer, hazard == Hazard::kWriteAfterRead);
+      add_wait(producer, ref, hazard == Hazard::kReadAfterWrite ? Cause::kOperand : Cause::kBuffer,
+               hazard == Hazard::kWriteAfterRead);
     };
     for (int i = 0; i < count_; ++i)
       if (operands_[i].role != Role::kOut) read(operands_[i], ref, note);
@@ -383,7 +408,9 @@ class Lowering {
     const uint32_t slot = queue == static_cast<uint32_t>(Queue::kTensor) && after_read ? kSlots - 1 : queue;
     Wait& wait = latest_wait_[slot];
     const bool fresh = (mask_ >> slot & 1) == 0;
-    if (!fresh && (wait.producer > producer.index() || (wait.producer == producer.index() && wait.cause == Cause::kOperand))) return;
+    if (!fresh &&
+        (wait.producer > producer.index() || (wait.producer == producer.index() && wait.cause == Cause::kOperand)))
+      return;
     wait = {producer.index(), cause, after_read};
     mask_ |= 1u << slot;
   }
@@ -395,7 +422,8 @@ class Lowering {
       if (v.kind == ViewKind::kStrided) continue;
       const DynamicOffset& dynamic = program_.dynamics[v.dynamic];
       if (dynamic.source == DynamicOffset::Source::kRegister) {
-        if (dynamic.reg < registers_.size() && !registers_[dynamic.reg].none()) add_wait(registers_[dynamic.reg], ref, Cause::kSemaphore, false);
+        if (dynamic.reg < registers_.size() && !registers_[dynamic.reg].none())
+          add_wait(registers_[dynamic.reg], ref, Cause::kSemaphore, false);
       } else {
         read({&dynamic.index, Role::kIn, 0, false}, ref, note);
       }
@@ -404,14 +432,16 @@ class Lowering {
 
   void use_registers(const RecordHeader& header, Ref ref) {
     if (header.opcode == control::RegisterStore::info.opcode) return;  // reads on its own queue, in order
-    const RegisterRef dst = header.opcode == control::RegisterMove::info.opcode ? static_cast<const control::RegisterMove*>(header.body())->dst
-                                                                               : static_cast<const control::RegisterLoad*>(header.body())->dst;
+    const RegisterRef dst = header.opcode == control::RegisterMove::info.opcode
+                                ? static_cast<const control::RegisterMove*>(header.body())->dst
+                                : static_cast<const control::RegisterLoad*>(header.body())->dst;
     if (dst.id < registers_.size()) registers_[dst.id] = ref;
   }
 
   void wait_for_edges(uint32_t record, Ref ref) {
     latest_[record] = ref.bits;
-    auto at = std::lower_bound(edges_.begin(), edges_.end(), record, [](const ExtraEdge& e, uint32_t r) { return e.consumer < r; });
+    auto at = std::lower_bound(edges_.begin(), edges_.end(), record,
+                               [](const ExtraEdge& e, uint32_t r) { return e.consumer < r; });
     for (; at != edges_.end() && at->consumer == record; ++at) {
       if (at->producer >= latest_.size() || latest_[at->producer] == kNoInstruction) continue;
       Ref producer;
@@ -429,10 +459,10 @@ class Lowering {
   bool share_ports_ = false;
   std::array<Plan, 256> plans_{};
   Memories memories_;
-  std::vector<Ref> registers_;                // who wrote each register last
-  Ref control_;                               // what the current region's decision waited for
-  std::vector<ExtraEdge> edges_;              // by consumer
-  std::vector<uint32_t> latest_;              // Ref bits of the latest run of each record
+  std::vector<Ref> registers_;    // who wrote each register last
+  Ref control_;                   // what the current region's decision waited for
+  std::vector<ExtraEdge> edges_;  // by consumer
+  std::vector<uint32_t> latest_;  // Ref bits of the latest run of each record
   std::vector<int64_t> offsets_;
   Access operands_[kMostViews] = {};
   int count_ = 0;
@@ -443,7 +473,8 @@ class Lowering {
 
 }  // namespace
 
-Result<Lowered> lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement, const TimingOptions& options) {
+Result<Lowered> lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement,
+                      const TimingOptions& options) {
   return Lowering(program, path, chip, placement, options).run();
 }
 

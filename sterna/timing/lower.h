@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First half of the event model: walks Program and Path in program order and writes down, in flat arrays, what each instruction that
-// ran asks of its queue and which earlier instructions it waits for. No time is decided here.
+// First half of the event model: walks Program and Path in program order and writes down, in flat arrays, what each
+// instruction that ran asks of its queue and which earlier instructions it waits for. No time is decided here.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct Lowered {
   std::vector<Wait> waits;                    ///< at most one for each queue, two for the tensor engine
   std::array<std::vector<uint32_t>, kQueues> order;
   std::array<std::vector<Transfer>, 2> transfers;  ///< of the load and the store queue, in their order
-  std::vector<uint8_t> ports;                      ///< bits of Port that the instruction holds; empty if no port is shared
+  std::vector<uint8_t> ports;  ///< bits of Port that the instruction holds; empty if no port is shared
 
   // What the report needs.
   std::bitset<256> opcodes;
@@ -47,6 +47,7 @@ enum Port : uint8_t {
   kPsumPort = 2,  ///< Vector and Scalar
 };
 
-Result<Lowered> lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement, const TimingOptions& options);
+Result<Lowered> lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement,
+                      const TimingOptions& options);
 
 }  // namespace sterna

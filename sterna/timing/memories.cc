@@ -30,7 +30,8 @@ void Memories::track_hbm(uint32_t tensor) {
   if (pitch == bytes) pitch = std::min<int64_t>(bytes, 1 << 15);  // a vector is cut into rows
   int64_t unit = 1;
   while (pitch / unit > 32768) unit *= 2;
-  hbm_[tensor] = std::make_unique<Hbm>(Hbm{pitch, unit, AccessMap(static_cast<uint32_t>(up(bytes, pitch)), static_cast<uint32_t>(up(pitch, unit)))});
+  hbm_[tensor] = std::make_unique<Hbm>(
+      Hbm{pitch, unit, AccessMap(static_cast<uint32_t>(up(bytes, pitch)), static_cast<uint32_t>(up(pitch, unit)))});
 }
 
 void Memories::allocate(uint32_t tensor) {
@@ -38,7 +39,8 @@ void Memories::allocate(uint32_t tensor) {
   // Tensors placed by the user may share bytes on purpose: their contents stay.
   if (!t.on_chip() || t.has_address) return;
   const int64_t begin = placement_.byte[tensor];
-  (t.memory == Memory::kPsum ? psum_ : sbuf_).reset(static_cast<uint32_t>(begin / kUnit), static_cast<uint32_t>(up(begin + t.free_bytes(), kUnit)));
+  (t.memory == Memory::kPsum ? psum_ : sbuf_)
+      .reset(static_cast<uint32_t>(begin / kUnit), static_cast<uint32_t>(up(begin + t.free_bytes(), kUnit)));
 }
 
 AccessMap* Memories::find(const Access& access, Box* box) {
@@ -69,7 +71,8 @@ Box Memories::chip_box(const Access& access, int64_t columns) const {
   }
   const int64_t row = placement_.partition[v.tensor] + v.partition;
   const int64_t rows = int64_t{v.rows() - 1} * v.dims[0].stride + 1;
-  return {clamp(row, partitions_), clamp(row + rows, partitions_), clamp(begin / kUnit, columns), clamp(up(end, kUnit), columns)};
+  return {clamp(row, partitions_), clamp(row + rows, partitions_), clamp(begin / kUnit, columns),
+          clamp(up(end, kUnit), columns)};
 }
 
 /// A view that does not fit the tensor's grid of rows takes whole rows.
@@ -78,7 +81,8 @@ Box Memories::hbm_box(const Access& access, const Hbm& hbm) const {
   const TensorInfo& t = program_.tensors[v.tensor];
   const int64_t size = size_of(v.dtype), all_rows = up(t.bytes(), hbm.pitch), all_columns = up(hbm.pitch, hbm.unit);
   const auto box = [&](int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-    return Box{clamp(row, all_rows), clamp(row_end, all_rows), clamp(begin / hbm.unit, all_columns), clamp(up(end, hbm.unit), all_columns)};
+    return Box{clamp(row, all_rows), clamp(row_end, all_rows), clamp(begin / hbm.unit, all_columns),
+               clamp(up(end, hbm.unit), all_columns)};
   };
   if (access.whole) return box(0, all_rows, 0, hbm.pitch);
   int64_t low = (v.offset + access.extra) * size, high = low, rows = 0, columns = 0;

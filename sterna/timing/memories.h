@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where views lie: the access maps of SBUF, PSUM and the tensors in HBM whose order matters, and the box that a view takes in its map.
+// Where views lie: the access maps of SBUF, PSUM and the tensors in HBM whose order matters, and the box that a view
+// takes in its map.
 #pragma once
 
 #include <memory>

@@ -26,8 +26,8 @@ class Uncertainty {
   }
 
   void of_engine(const Engine& engine) {
-    for (const Number* n : {static_cast<const Number*>(&engine.clock), static_cast<const Number*>(&engine.min_interval), static_cast<const Number*>(&engine.fixed),
-                            static_cast<const Number*>(&engine.start)})
+    for (const Number* n : {static_cast<const Number*>(&engine.clock), static_cast<const Number*>(&engine.min_interval),
+                            static_cast<const Number*>(&engine.fixed), static_cast<const Number*>(&engine.start)})
       use(*n);
   }
 
@@ -53,7 +53,8 @@ class Uncertainty {
       if (row.info.mnemonic.empty() || !lowered.opcodes[row.info.opcode]) continue;
       const InstructionCost* cost = chip_.instruction_cost(row.info.mnemonic);
       if (cost == nullptr) continue;
-      visit_constants(*cost, [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
+      visit_constants(
+          *cost, [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
       if (cost->formula == Formula::kDmaTranspose) use(chip_.dma.transpose_rate);
       if (cost->formula == Formula::kDmaCompute) use(chip_.dma.compute_rate);
     }
@@ -82,7 +83,9 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   if (count(Queue::kLoad) + count(Queue::kStore) > 0) uncertain.of_transfers(lowered);
   uncertain.of_instructions(lowered);
   if (lowered.psum_fill)
-    out.notes.emplace_back("A fill of PSUM is counted on the GpSimd queue: published times rule out that it takes its turn on the vector engine.");
+    out.notes.emplace_back(
+        "A fill of PSUM is counted on the GpSimd queue: published times rule out that it takes its turn on the vector "
+        "engine.");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event model: when each instruction of a run starts and ends on a chip, and why not earlier. It reads a Program, the Path of
-// one run and a Chip; it never sees memory and never changes a value.
+// The event model: when each instruction of a run starts and ends on a chip, and why not earlier. It reads a Program,
+// the Path of one run and a Chip; it never sees memory and never changes a value.
 //
 //   auto timing = predict(program, path, chip);
 //   if (timing) timing->total_us(), timing->bound, timing->share(Queue::kTensor), timing->lines[0].where.line ...
@@ -22,7 +22,8 @@ namespace sterna {
 /// Where an instruction waits and runs. Each is in order. Loads and stores have queues of their own.
 enum class Queue : uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync, kLoad, kStore };
 inline constexpr int kQueues = 7;
-inline constexpr std::string_view kQueueNames[kQueues] = {"tensor", "vector", "scalar", "gpsimd", "sync", "dma_load", "dma_store"};
+inline constexpr std::string_view kQueueNames[kQueues] = {"tensor", "vector",   "scalar",   "gpsimd",
+                                                          "sync",   "dma_load", "dma_store"};
 constexpr std::string_view name(Queue queue) { return kQueueNames[static_cast<size_t>(queue)]; }
 constexpr bool is_dma(Queue queue) { return queue >= Queue::kLoad; }
 
@@ -45,8 +46,8 @@ constexpr std::string_view name(Cause cause) { return kCauseNames[static_cast<si
 
 inline constexpr uint32_t kNoInstruction = UINT32_MAX;
 
-/// One instruction as run; loops repeat a record. Times are picoseconds since the kernel's first instruction could start. A
-/// transfer starts with the first byte of the DMA engine that finishes last, and ends with its last byte.
+/// One instruction as run; loops repeat a record. Times are picoseconds since the kernel's first instruction could
+/// start. A transfer starts with the first byte of the DMA engine that finishes last, and ends with its last byte.
 struct InstructionTime {
   int64_t start = 0, end = 0;
   uint32_t record = 0;                          ///< index into the program's stream
@@ -78,9 +79,10 @@ struct Timing {
   std::vector<InstructionTime> instructions;  ///< in program order
   int64_t kernel_ps = 0;                      ///< first start to last result
   int64_t total_ps = 0;                       ///< the same and the launch
-  std::array<int64_t, kQueues> busy_ps = {};  ///< of a DMA queue: engine time of its transfers over the number of engines
-  std::array<int64_t, kQueues> counts = {};   ///< instructions
-  int64_t hbm_ps = 0;                         ///< time that the HBM traffic takes at full bandwidth
+  std::array<int64_t, kQueues> busy_ps =
+      {};  ///< of a DMA queue: engine time of its transfers over the number of engines
+  std::array<int64_t, kQueues> counts = {};  ///< instructions
+  int64_t hbm_ps = 0;                        ///< time that the HBM traffic takes at full bandwidth
 
   /// Time on the critical path by what it was spent on: each queue, then transfers held up by HBM, then latencies.
   std::array<int64_t, kQueues + 2> critical_ps = {};
@@ -93,7 +95,7 @@ struct Timing {
   int64_t sbuf_peak = 0, psum_peak = 0;          ///< bytes of one partition
   int64_t sbuf_capacity = 0, psum_capacity = 0;  ///< the same, that the chip has
   std::vector<UncertainNumber> uncertain;
-  std::vector<std::string> notes;                ///< assumptions of the model itself that this run touched
+  std::vector<std::string> notes;  ///< assumptions of the model itself that this run touched
 
   double total_ns() const { return static_cast<double>(total_ps) / 1000; }
   double total_us() const { return static_cast<double>(total_ps) / 1e6; }
@@ -103,11 +105,13 @@ struct Timing {
   double hbm_share() const { return share(hbm_ps); }
 
  private:
-  double share(int64_t ps) const { return kernel_ps > 0 ? static_cast<double>(ps) / static_cast<double>(kernel_ps) : 0; }
+  double share(int64_t ps) const {
+    return kernel_ps > 0 ? static_cast<double>(ps) / static_cast<double>(kernel_ps) : 0;
+  }
 };
 
-/// Times one core's stream. Faults: CAP1, CAP2 (placement does not fit), PATH1 (the path belongs to another program or is missing),
-/// COST1 (the chip file has no cost for an instruction).
+/// Times one core's stream. Faults: CAP1, CAP2 (placement does not fit), PATH1 (the path belongs to another program or
+/// is missing), COST1 (the chip file has no cost for an instruction).
 Result<Timing> predict(const Program& program, const Path& path, const Chip& chip, const TimingOptions& options = {});
 
 }  // namespace sterna

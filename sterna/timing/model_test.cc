@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts and their causes: for each kind of wait a small program, and the instruction starts exactly when what it waits for is over, not
-// a picosecond before. Then properties that hold for every program.
+// Starts and their causes: for each kind of wait a small program, and the instruction starts exactly when what it waits
+// for is over, not a picosecond before. Then properties that hold for every program.
 #include "sterna/timing/model.h"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,8 @@ TEST_F(Model, OneColumnInCommonIsEnough) {
 }
 
 TEST_F(Model, TensorsWithOneAddressAlias) {
-  const View a = k.at_address(Memory::kSbuf, {128, 256}, kFp32, 0, 4096), b = k.at_address(Memory::kSbuf, {128, 256}, kFp32, 0, 4096 + 512);
+  const View a = k.at_address(Memory::kSbuf, {128, 256}, kFp32, 0, 4096),
+             b = k.at_address(Memory::kSbuf, {128, 256}, kFp32, 0, 4096 + 512);
   k.fill(a);
   k.activate(tile(256), b);
   const Timing t = k.time();
@@ -134,7 +135,8 @@ TEST_F(Model, TensorsWithOneAddressAlias) {
 }
 
 TEST_F(Model, AddressesOnOtherPartitionsDoNotAlias) {
-  const View a = k.at_address(Memory::kSbuf, {64, 256}, kFp32, 0, 4096), b = k.at_address(Memory::kSbuf, {64, 256}, kFp32, 64, 4096);
+  const View a = k.at_address(Memory::kSbuf, {64, 256}, kFp32, 0, 4096),
+             b = k.at_address(Memory::kSbuf, {64, 256}, kFp32, 64, 4096);
   k.fill(a);
   k.activate(k.sbuf({64, 256}, kFp32), b);
   EXPECT_EQ(k.time().instructions[1].cause, Cause::kLaunch);
@@ -179,7 +181,8 @@ TEST_F(Model, TheEarlierTransferGoesFirstWhateverTheProgramOrder) {
 
 TEST_F(Model, HbmBandwidthIsShared) {
   Chip slow = chip;
-  slow.hbm.bandwidth.value = 4 * 100 / slow.hbm.efficiency;  // 100 B/ns for this core's stack: less than its DMA engines move
+  slow.hbm.bandwidth.value =
+      4 * 100 / slow.hbm.efficiency;  // 100 B/ns for this core's stack: less than its DMA engines move
   k.copy(tile(), k.hbm({128, 512}, kFp32));
   k.copy(tile(), k.hbm({128, 512}, kFp32));
   const Timing t = k.time(slow);
@@ -437,7 +440,8 @@ TEST(ModelProperties, TheWholeIsAtLeastEachPartAndEveryStartFollowsItsCause) {
       mixed(k, seed);
       const Timing t = k.time();
       for (int64_t busy : t.busy_ps) EXPECT_GE(t.kernel_ps, busy);
-      EXPECT_GE(t.kernel_ps, t.busy_ps[static_cast<size_t>(Queue::kLoad)] + t.busy_ps[static_cast<size_t>(Queue::kStore)]);
+      EXPECT_GE(t.kernel_ps,
+                t.busy_ps[static_cast<size_t>(Queue::kLoad)] + t.busy_ps[static_cast<size_t>(Queue::kStore)]);
       EXPECT_GE(t.kernel_ps, t.hbm_ps);
       std::array<int64_t, kQueues> end{};
       for (const InstructionTime& i : t.instructions) {
@@ -489,8 +493,8 @@ TEST(ModelProperties, AFasterChipIsNeverSlower) {
                         {"result latency", [](Chip& c) { c.tensor.result_latency.value = 0; }},
                         {"hbm", [](Chip& c) { c.hbm.bandwidth.value *= 2; }},
                         {"launch", [](Chip& c) { c.launch.cost.value = 0; }}};
-  // Where queues take turns on DMA engines or a port, an instruction that comes earlier may overtake another, and the whole may become a
-  // little longer, as with any first-come order. Without turns to take, never.
+  // Where queues take turns on DMA engines or a port, an instruction that comes earlier may overtake another, and the
+  // whole may become a little longer, as with any first-come order. Without turns to take, never.
   for (bool turns : {false, true})
     for (uint32_t seed = 1; seed <= 8; ++seed) {
       Chip base = chip;
@@ -501,7 +505,8 @@ TEST(ModelProperties, AFasterChipIsNeverSlower) {
       for (const Edit& edit : edits) {
         Chip faster = base;
         edit.apply(faster);
-        EXPECT_LE(static_cast<double>(k.time(faster).total_ps), before * (turns ? 1.02 : 1)) << edit.what << ", seed " << seed << (turns ? ", turns" : "");
+        EXPECT_LE(static_cast<double>(k.time(faster).total_ps), before * (turns ? 1.02 : 1))
+            << edit.what << ", seed " << seed << (turns ? ", turns" : "");
       }
     }
 }

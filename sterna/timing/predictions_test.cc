@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicted against published times. The streams are written from the descriptions of the published kernels; no constant of a chip
-// file comes from a row tested here.
+// Predicted against published times. The streams are written from the descriptions of the published kernels; no
+// constant of a chip file comes from a row tested here.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,12 +13,13 @@ namespace {
 constexpr DType kBf16 = DType::kBFloat16, kFp32 = DType::kFloat32;
 
 void report(const char* row, const Timing& t, double published_us) {
-  std::printf("%-28s %10.2f us, published %10.2f (%+.1f %%), bound %s, tensor %.1f %% vector %.1f %% dma %.1f %%\n", row, t.total_us(), published_us,
-              100 * (t.total_us() / published_us - 1), t.bound.c_str(), 100 * t.share(Queue::kTensor), 100 * t.share(Queue::kVector), 100 * t.dma_share());
+  std::printf("%-28s %10.2f us, published %10.2f (%+.1f %%), bound %s, tensor %.1f %% vector %.1f %% dma %.1f %%\n",
+              row, t.total_us(), published_us, 100 * (t.total_us() / published_us - 1), t.bound.c_str(),
+              100 * t.share(Queue::kTensor), 100 * t.share(Queue::kVector), 100 * t.dma_share());
 }
 
-/// 2048^3 bf16; everything loaded first, one PSUM tile of four banks for each block of 128 rows, cleared, accumulated, copied out;
-/// all stores at the end. `sets` PSUM tiles are used in turn.
+/// 2048^3 bf16; everything loaded first, one PSUM tile of four banks for each block of 128 rows, cleared, accumulated,
+/// copied out; all stores at the end. `sets` PSUM tiles are used in turn.
 Timing psum_sets(const Chip& chip, int sets) {
   KernelForTest k(chip);
   const View lhs = k.hbm({2048, 2048}, kBf16), rhs = k.hbm({2048, 2048}, kBf16), out = k.hbm({2048, 2048}, kBf16);
@@ -30,14 +31,16 @@ Timing psum_sets(const Chip& chip, int sets) {
     const View& p = psum[static_cast<size_t>(m % sets)];
     k.fill(p);
     for (int n = 0; n < 4; ++n)
-      for (size_t i = 0; i < 16; ++i) k.matmul(k.columns(p, 512 * n, 512), k.columns(a[i], 128 * m, 128), k.columns(b[i], 512 * n, 512));
+      for (size_t i = 0; i < 16; ++i)
+        k.matmul(k.columns(p, 512 * n, 512), k.columns(a[i], 128 * m, 128), k.columns(b[i], 512 * n, 512));
     k.move(result.emplace_back(k.sbuf({128, 2048}, kBf16)), p);
   }
   for (int m = 0; m < 16; ++m) k.copy(k.slice(out, 128 * m, 128, 0, 2048), result[static_cast<size_t>(m)]);
   return k.time();
 }
 
-/// 2048^3 bf16; the left side transposed while it is loaded, K in two blocks added up in bf16, each PSUM tile a bank of its own.
+/// 2048^3 bf16; the left side transposed while it is loaded, K in two blocks added up in bf16, each PSUM tile a bank of
+/// its own.
 Timing lhs_rhs(const Chip& chip) {
   KernelForTest k(chip);
   const View lhs = k.hbm({2048, 2048}, kBf16), rhs = k.hbm({2048, 2048}, kBf16), out = k.hbm({2048, 2048}, kBf16);
@@ -47,8 +50,10 @@ Timing lhs_rhs(const Chip& chip) {
     for (int i2 = 0; i2 < 4; ++i2) {
       for (int i1 = 0; i1 < 2; ++i1) {
         std::vector<View> a, b;
-        for (int i = 0; i < 8; ++i) k.copy(a.emplace_back(k.sbuf({128, 1024}, kBf16)), k.slice(lhs, 1024 * i1 + 128 * i, 128, 1024 * i0, 1024));
-        for (int i = 0; i < 8; ++i) k.copy(b.emplace_back(k.sbuf({128, 512}, kBf16)), k.slice(rhs, 1024 * i1 + 128 * i, 128, 512 * i2, 512));
+        for (int i = 0; i < 8; ++i)
+          k.copy(a.emplace_back(k.sbuf({128, 1024}, kBf16)), k.slice(lhs, 1024 * i1 + 128 * i, 128, 1024 * i0, 1024));
+        for (int i = 0; i < 8; ++i)
+          k.copy(b.emplace_back(k.sbuf({128, 512}, kBf16)), k.slice(rhs, 1024 * i1 + 128 * i, 128, 512 * i2, 512));
         for (int m = 0; m < 8; ++m) {
           const View p = k.psum({128, 512});
           k.fill(p);
@@ -59,7 +64,8 @@ Timing lhs_rhs(const Chip& chip) {
           k.add(sum, sum, part);
         }
       }
-      for (int m = 0; m < 8; ++m) k.copy(k.slice(out, 1024 * i0 + 128 * m, 128, 512 * i2, 512), sums[static_cast<size_t>(4 * m + i2)]);
+      for (int m = 0; m < 8; ++m)
+        k.copy(k.slice(out, 1024 * i0 + 128 * m, 128, 512 * i2, 512), sums[static_cast<size_t>(4 * m + i2)]);
     }
   }
   return k.time();
@@ -71,10 +77,12 @@ Timing tutorial(const Chip& chip, bool hoisted) {
   const View lhs = k.hbm({8192, 4096}, kFp32), rhs = k.hbm({8192, 8192}, kFp32), out = k.hbm({4096, 8192}, kFp32);
   for (int m = 0; m < 32; ++m) {
     std::vector<View> a;
-    for (int i = 0; i < 64 && hoisted; ++i) k.copy(a.emplace_back(k.sbuf({128, 128}, kFp32)), k.slice(lhs, 128 * i, 128, 128 * m, 128));
+    for (int i = 0; i < 64 && hoisted; ++i)
+      k.copy(a.emplace_back(k.sbuf({128, 128}, kFp32)), k.slice(lhs, 128 * i, 128, 128 * m, 128));
     for (int n = 0; n < 16; ++n) {
       std::vector<View> b;
-      for (int i = 0; i < 64 && hoisted; ++i) k.copy(b.emplace_back(k.sbuf({128, 512}, kFp32)), k.slice(rhs, 128 * i, 128, 512 * n, 512));
+      for (int i = 0; i < 64 && hoisted; ++i)
+        k.copy(b.emplace_back(k.sbuf({128, 512}, kFp32)), k.slice(rhs, 128 * i, 128, 512 * n, 512));
       const View p = k.psum({128, 512});
       for (int i = 0; i < 64; ++i) {
         if (hoisted) {
@@ -96,7 +104,8 @@ Timing tutorial(const Chip& chip, bool hoisted) {
 
 Timing vector_add(const Chip& chip, int tiles, int64_t columns) {
   KernelForTest k(chip);
-  const View a = k.hbm({128 * tiles, columns}, kFp32), b = k.hbm({128 * tiles, columns}, kFp32), out = k.hbm({128 * tiles, columns}, kFp32);
+  const View a = k.hbm({128 * tiles, columns}, kFp32), b = k.hbm({128 * tiles, columns}, kFp32),
+             out = k.hbm({128 * tiles, columns}, kFp32);
   for (int m = 0; m < tiles; ++m) {
     const View x = k.sbuf({128, columns}, kFp32), y = k.sbuf({128, columns}, kFp32), z = k.sbuf({128, columns}, kFp32);
     k.copy(x, k.slice(a, 128 * m, 128, 0, columns));
@@ -107,7 +116,8 @@ Timing vector_add(const Chip& chip, int tiles, int64_t columns) {
   return k.time();
 }
 
-/// nki-autotune, kernel transforms 15 and its parent, and the hand-tuned lhs_rhs kernel: 0.000366 s, 0.000262 s, 0.2442 ms.
+/// nki-autotune, kernel transforms 15 and its parent, and the hand-tuned lhs_rhs kernel: 0.000366 s, 0.000262 s, 0.2442
+/// ms.
 TEST(Predictions, MatmulBf16OnTrn2) {
   const Chip chip = chip_for_test("trn2");
   const Timing one = psum_sets(chip, 1), two = psum_sets(chip, 2), tuned = lhs_rhs(chip);

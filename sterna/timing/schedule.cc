@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each queue runs its instructions in order, so an instruction's start follows from the queue's previous one, from the results
-// it waits for, and from what it shares with other queues. Only the last needs the queues to be taken in the order of time: DMA
-// queues share engines and HBM, and some engines share memory ports. So the engines that share nothing run ahead as far as their
-// operands are known; then the earliest instruction among the sharing queues goes next. That order is right: whatever still waits for an
-// unknown operand waits, through a chain, for one of those heads, and so cannot start before the earliest of them.
+// Each queue runs its instructions in order, so an instruction's start follows from the queue's previous one, from the
+// results it waits for, and from what it shares with other queues. Only the last needs the queues to be taken in the
+// order of time: DMA queues share engines and HBM, and some engines share memory ports. So the engines that share
+// nothing run ahead as far as their operands are known; then the earliest instruction among the sharing queues goes
+// next. That order is right: whatever still waits for an unknown operand waits, through a chain, for one of those
+// heads, and so cannot start before the earliest of them.
 #include "sterna/timing/schedule.h"
 
 #include <algorithm>
@@ -19,7 +20,6 @@ class Scheduler {
  public:
   Scheduler(Lowered& lowered, const Chip& chip)
       : in_(lowered),
-        chip_(chip),
         semaphore_(picoseconds(chip.semaphore.latency)),
         result_latency_(picoseconds(chip.tensor.result_latency)),
         dma_start_(picoseconds(chip.dma.start)),
@@ -57,10 +57,10 @@ class Scheduler {
   };
   struct State {
     size_t head = 0;
-    int64_t free = 0;      ///< when the next instruction may be issued
-    int64_t visible = 0;   ///< DMA: results are seen in order
+    int64_t free = 0;     ///< when the next instruction may be issued
+    int64_t visible = 0;  ///< DMA: results are seen in order
     uint32_t last = kNoInstruction;
-    bool known = false;    ///< `ready` is that of the head
+    bool known = false;  ///< `ready` is that of the head
     Ready ready;
   };
 
@@ -70,7 +70,8 @@ class Scheduler {
     shares_[index(Queue::kLoad)] = shares_[index(Queue::kStore)] = true;
     bool uses[2][kQueues] = {};
     for (size_t k = 0; k < in_.ports.size(); ++k)
-      for (int port = 0; port < 2; ++port) uses[port][index(in_.instructions[k].queue)] |= (in_.ports[k] >> port & 1) != 0;
+      for (int port = 0; port < 2; ++port)
+        uses[port][index(in_.instructions[k].queue)] |= (in_.ports[k] >> port & 1) != 0;
     for (const auto& port : uses) {
       const int users = std::count(port, port + kQueues, true) > 1;
       for (int q = 0; q < kQueues && users; ++q) shares_[q] = shares_[q] || port[q];
@@ -125,7 +126,8 @@ class Scheduler {
     InstructionTime& out = in_.instructions[k];
     // An operand that arrives just as the engine becomes free was not what the instruction waited for.
     Ready start = s.ready;
-    if (s.last != kNoInstruction && s.free >= start.at) start = {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
+    if (s.last != kNoInstruction && s.free >= start.at)
+      start = {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
     if (is_dma(static_cast<Queue>(q)))
       run_transfer(q, k, start);
     else
@@ -160,7 +162,8 @@ class Scheduler {
     for (int port = 0; port < 2; ++port) {
       if ((in_.ports[k] >> port & 1) == 0) continue;
       for (int other = 0; other < kQueues; ++other)
-        if (other != q && port_free_[port][other] > start.at) start = {port_free_[port][other], port_user_[port][other], Cause::kPort};
+        if (other != q && port_free_[port][other] > start.at)
+          start = {port_free_[port][other], port_user_[port][other], Cause::kPort};
     }
   }
   void hold_ports(int q, uint32_t k) {
@@ -171,8 +174,8 @@ class Scheduler {
     }
   }
 
-  /// After idling, the tensor engine's speed rises linearly from ramp_rate to 1 over ramp_window. The documents say that it falls back when
-  /// less than half of a window was used; an idle gap of half a window does that.
+  /// After idling, the tensor engine's speed rises linearly from ramp_rate to 1 over ramp_window. The documents say
+  /// that it falls back when less than half of a window was used; an idle gap of half a window does that.
   int64_t ramped(int64_t start, int64_t duration) {
     if (!ramped_before_ || start - tensor_end_ > ramp_window_ / 2) ramp_start_ = start;
     ramped_before_ = true;
@@ -183,7 +186,9 @@ class Scheduler {
       const double in_window = ramp_rate_ * w + slope * w * w;
       // Time at which the work done since the ramp began reaches `goal`.
       double at = w + goal - in_window;
-      if (goal < in_window) at = slope > 0 ? (std::sqrt(ramp_rate_ * ramp_rate_ + 4 * slope * goal) - ramp_rate_) / (2 * slope) : goal / ramp_rate_;
+      if (goal < in_window)
+        at = slope > 0 ? (std::sqrt(ramp_rate_ * ramp_rate_ + 4 * slope * goal) - ramp_rate_) / (2 * slope)
+                       : goal / ramp_rate_;
       duration = std::llround(at - x);
     }
     tensor_end_ = start + duration;
@@ -239,7 +244,6 @@ class Scheduler {
 
  private:
   Lowered& in_;
-  const Chip& chip_;
   const int64_t semaphore_, result_latency_, dma_start_, dma_completion_, ramp_window_;
   const double ramp_rate_;
   std::array<State, kQueues> state_{};
@@ -263,7 +267,8 @@ class Scheduler {
 Schedule schedule(Lowered& lowered, const Chip& chip) {
   Scheduler scheduler(lowered, chip);
   Schedule out = scheduler.run();
-  for (int i = 0; i < 2; ++i) out.busy_ps[static_cast<size_t>(Queue::kLoad) + static_cast<size_t>(i)] = scheduler.dma_engine_ps(i);
+  for (int i = 0; i < 2; ++i)
+    out.busy_ps[static_cast<size_t>(Queue::kLoad) + static_cast<size_t>(i)] = scheduler.dma_engine_ps(i);
   return out;
 }
 

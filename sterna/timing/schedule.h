@@ -17,10 +17,10 @@ struct Issue {
 };
 
 struct Schedule {
-  std::vector<int64_t> visible;                ///< when others may use each result
-  std::array<std::vector<Issue>, 2> issues;    ///< of the load and the store queue, in their order
-  int64_t end = 0;                             ///< when the last result is there
-  uint32_t last = kNoInstruction;              ///< whose result that is
+  std::vector<int64_t> visible;              ///< when others may use each result
+  std::array<std::vector<Issue>, 2> issues;  ///< of the load and the store queue, in their order
+  int64_t end = 0;                           ///< when the last result is there
+  uint32_t last = kNoInstruction;            ///< whose result that is
   std::array<int64_t, kQueues> busy_ps = {};
 };
 

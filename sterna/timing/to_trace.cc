@@ -54,7 +54,9 @@ void copy_tensors(const Program& program, const Chip& chip, Trace& out) {
 }
 
 void copy_metrics(const Timing& timing, Trace& out) {
-  const auto add = [&](const char* what, const char* unit, double value) { out.metrics.push_back({what, unit, value}); };
+  const auto add = [&](const char* what, const char* unit, double value) {
+    out.metrics.push_back({what, unit, value});
+  };
   add("multiply_adds", "count", timing.multiply_adds);
   add("dma_bytes", "B", timing.dma_bytes);
   add("hbm_read", "B", timing.hbm_read);
@@ -64,7 +66,9 @@ void copy_metrics(const Timing& timing, Trace& out) {
   add("sbuf_capacity", "B", static_cast<double>(timing.sbuf_capacity));
   add("psum_peak", "B", static_cast<double>(timing.psum_peak));
   add("psum_capacity", "B", static_cast<double>(timing.psum_capacity));
-  for (size_t q = 0; q < kQueues; ++q) out.metrics.push_back({"critical_" + std::string(kQueueNames[q]), "ps", static_cast<double>(timing.critical_ps[q])});
+  for (size_t q = 0; q < kQueues; ++q)
+    out.metrics.push_back(
+        {"critical_" + std::string(kQueueNames[q]), "ps", static_cast<double>(timing.critical_ps[q])});
   add("critical_hbm", "ps", static_cast<double>(timing.critical_ps[kQueues]));
   add("critical_latency", "ps", static_cast<double>(timing.critical_ps[kQueues + 1]));
 }
@@ -80,13 +84,15 @@ Trace to_trace(const Program& program, const Path& path, const Chip& chip, const
   out.kernel_ps = timing.kernel_ps;
   out.total_ps = timing.total_ps;
   copy_names(program, out);
-  for (size_t q = 0; q < kQueues; ++q) out.queues.push_back({std::string(kQueueNames[q]), timing.counts[q], timing.busy_ps[q]});
+  for (size_t q = 0; q < kQueues; ++q)
+    out.queues.push_back({std::string(kQueueNames[q]), timing.counts[q], timing.busy_ps[q]});
   for (std::string_view cause : kCauseNames) out.causes.emplace_back(cause);
   copy_instructions(program, timing, out);
   copy_tensors(program, chip, out);
   copy_metrics(timing, out);
   for (const LineTime& line : timing.lines) out.lines.push_back({line.site, line.ps});
-  for (const UncertainNumber& u : timing.uncertain) out.uncertain.push_back({u.key, u.text, u.source, std::string(sterna::name(u.trust))});
+  for (const UncertainNumber& u : timing.uncertain)
+    out.uncertain.push_back({u.key, u.text, u.source, std::string(sterna::name(u.trust))});
   out.notes = timing.notes;
   return out;
 }

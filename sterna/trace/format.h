@@ -3,8 +3,8 @@
 //
 //   "STERNATRACE\n"  version  sections...  check
 //
-// A section is its number, its length and its bytes, so a reader can step over what it does not need. The check is eight bytes over
-// all that stands before it.
+// A section is its number, its length and its bytes, so a reader can step over what it does not need. The check is
+// eight bytes over all that stands before it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,17 @@ namespace sterna {
 
 inline constexpr std::string_view kTraceMagic = "STERNATRACE\n";
 
-enum class TraceSection : uint8_t { kPath = 1, kSummary, kNames, kSites, kQueues, kInstructions, kTensors, kMetrics, kReport };
+enum class TraceSection : uint8_t {
+  kPath = 1,
+  kSummary,
+  kNames,
+  kSites,
+  kQueues,
+  kInstructions,
+  kTensors,
+  kMetrics,
+  kReport
+};
 
 /// FNV-1a, 64 bits.
 constexpr uint64_t trace_check(std::string_view bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Path: what only a run can know, in the order in which it happened. It is the first section of a Trace. Timing and checks walk
-// Program and Path together; a program with nothing dynamic has an empty Path.
+// Path: what only a run can know, in the order in which it happened. It is the first section of a Trace. Timing and
+// checks walk Program and Path together; a program with nothing dynamic has an empty Path.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ std::string quoted(std::string_view text) {
 /// Microseconds with all digits of a picosecond.
 std::string microseconds(int64_t ps) {
   char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ps / 1000000), static_cast<long long>(ps % 1000000));
+  std::snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ps / 1000000),
+                static_cast<long long>(ps % 1000000));
   return buffer;
 }
 
@@ -54,21 +55,25 @@ constexpr size_t kLanesOfAQueue = 1000;
 void write_event(std::ostream& out, const Trace& t, size_t i, size_t track) {
   const TraceColumns& c = t.instructions;
   const TraceSite& site = t.sites[c.site[i]];
-  out << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track << ",\"ts\":" << microseconds(c.start_ps[i]) << ",\"dur\":" << microseconds(c.duration_ps[i])
-      << ",\"name\":" << quoted(t.name(c.what[i])) << ",\"args\":{\"instruction\":" << i << ",\"record\":" << c.record[i];
+  out << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track << ",\"ts\":" << microseconds(c.start_ps[i])
+      << ",\"dur\":" << microseconds(c.duration_ps[i]) << ",\"name\":" << quoted(t.name(c.what[i]))
+      << ",\"args\":{\"instruction\":" << i << ",\"record\":" << c.record[i];
   if (c.site[i] != 0) {
-    out << ",\"site\":" << quoted(t.place(c.site[i])) << ",\"function\":" << quoted(t.name(site.function)) << ",\"iteration\":" << c.iteration[i];
+    out << ",\"site\":" << quoted(t.place(c.site[i])) << ",\"function\":" << quoted(t.name(site.function))
+        << ",\"iteration\":" << c.iteration[i];
   }
   out << ",\"cause\":" << quoted(t.causes[c.cause[i]]);
   if (const uint32_t by = c.cause_instruction[i]; by != kNoCause)
-    out << ",\"waited for\":" << quoted(cat(t.name(c.what[by]), " #", by, c.site[by] != 0 ? " at " : "", t.place(c.site[by])));
+    out << ",\"waited for\":"
+        << quoted(cat(t.name(c.what[by]), " #", by, c.site[by] != 0 ? " at " : "", t.place(c.site[by])));
   out << "}}";
 }
 
 }  // namespace
 
 void write_perfetto(std::ostream& out, const Trace& t) {
-  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
+  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{"
+         "\"name\":"
       << quoted(cat(t.program, " on ", t.target, " (predicted)")) << "}}";
   std::vector<Lanes> lanes(t.queues.size());
   const TraceColumns& c = t.instructions;
@@ -78,7 +83,8 @@ void write_perfetto(std::ostream& out, const Trace& t) {
   }
   for (size_t q = 0; q < lanes.size(); ++q)
     for (size_t lane = 0; lane < lanes[q].size(); ++lane)
-      out << ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":" << q * kLanesOfAQueue + lane + 1 << ",\"name\":\"thread_name\",\"args\":{\"name\":"
+      out << ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":" << q * kLanesOfAQueue + lane + 1
+          << ",\"name\":\"thread_name\",\"args\":{\"name\":"
           << quoted(lane == 0 ? t.queues[q].name : cat(t.queues[q].name, " (", lane + 1, ")")) << "}}";
   out << "\n]}\n";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace as JSON that ui.perfetto.dev and chrome://tracing open: one track for each queue, an event for each instruction with its
-// source line and what it waited for.
+// A trace as JSON that ui.perfetto.dev and chrome://tracing open: one track for each queue, an event for each
+// instruction with its source line and what it waited for.
 #pragma once
 
 #include <iosfwd>

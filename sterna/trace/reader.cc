@@ -111,12 +111,12 @@ void section(TraceSection id, ByteReader& in, Trace& t) {
 bool consistent(const Trace& t) {
   const TraceColumns& c = t.instructions;
   const size_t n = c.size();
-  for (size_t size : {c.what.size(), c.queue.size(), c.start_ps.size(), c.duration_ps.size(), c.cause.size(), c.cause_instruction.size(), c.site.size(),
-                      c.iteration.size()})
+  for (size_t size : {c.what.size(), c.queue.size(), c.start_ps.size(), c.duration_ps.size(), c.cause.size(),
+                      c.cause_instruction.size(), c.site.size(), c.iteration.size()})
     if (size != n) return false;
   for (size_t i = 0; i < n; ++i)
-    if (c.what[i] >= t.names.size() || c.queue[i] >= t.queues.size() || c.cause[i] >= t.causes.size() || c.site[i] >= t.sites.size() ||
-        c.duration_ps[i] < 0)
+    if (c.what[i] >= t.names.size() || c.queue[i] >= t.queues.size() || c.cause[i] >= t.causes.size() ||
+        c.site[i] >= t.sites.size() || c.duration_ps[i] < 0)
       return false;
   for (size_t i = 0; i < t.sites.size(); ++i) {
     const TraceSite& s = t.sites[i];
@@ -129,7 +129,9 @@ bool consistent(const Trace& t) {
   return true;
 }
 
-Fault damaged() { return Fault(FaultKind::kBadInput, "TRACE3", "The trace is damaged or cut short; run again to make a new one."); }
+Fault damaged() {
+  return Fault(FaultKind::kBadInput, "TRACE3", "The trace is damaged or cut short; run again to make a new one.");
+}
 
 }  // namespace
 
@@ -139,11 +141,13 @@ std::string Trace::place(uint32_t site) const {
 }
 
 Result<Trace> read_trace(std::string_view bytes) {
-  if (bytes.substr(0, kTraceMagic.size()) != kTraceMagic) return Fault(FaultKind::kBadInput, "TRACE1", "This is not a trace.");
+  if (bytes.substr(0, kTraceMagic.size()) != kTraceMagic)
+    return Fault(FaultKind::kBadInput, "TRACE1", "This is not a trace.");
   ByteReader in(bytes.substr(kTraceMagic.size()));
   const uint64_t version = in.number();
   if (!in.damaged && version != kTraceVersion)
-    return Fault(FaultKind::kBadInput, "TRACE2", cat("The trace is of version ", version, "; this program reads version ", kTraceVersion, "."));
+    return Fault(FaultKind::kBadInput, "TRACE2",
+                 cat("The trace is of version ", version, "; this program reads version ", kTraceVersion, "."));
   if (in.damaged || in.left() < 8) return damaged();
   uint64_t check = 0;
   for (size_t i = 0; i < 8; ++i) check |= uint64_t{static_cast<uint8_t>(bytes[bytes.size() - 8 + i])} << (8 * i);

@@ -15,19 +15,24 @@ namespace {
 constexpr int kLeft = 138, kRight = 22, kTop = 74, kLane = 62;
 constexpr int kBusyHeight = 28, kPathHeight = 4, kWaitHeight = 7;
 constexpr int kPathTop = 31, kWaitTop = 38;
-constexpr double kLetter = 6.9;     // width in the small text of the widest usual font
-constexpr size_t kKinds = 9;        // the last is all others
+constexpr double kLetter = 6.9;  // width in the small text of the widest usual font
+constexpr size_t kKinds = 9;     // the last is all others
 
 constexpr const char* kStyle =
     "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#1f2328}"
-    ".t{font-size:17px;font-weight:600}.n{font-size:13px;font-weight:600}.m{fill:#59636e}.e{text-anchor:end}.c{text-anchor:middle}"
+    ".t{font-size:17px;font-weight:600}.n{font-size:13px;font-weight:600}.m{fill:#59636e}.e{text-anchor:end}.c{text-"
+    "anchor:middle}"
     ".bg{fill:#fff}.lane{fill:#f3f5f8}.g{fill:#d9dee4}.s{fill:#fff;opacity:.45}.p0{fill:#1f2328}.p1{fill:#a5adb6}"
-    ".k0{fill:#3b78d8}.k1{fill:#1fa187}.k2{fill:#7d5fd3}.k3{fill:#6fb44a}.k4{fill:#4fb6e3}.k5{fill:#2b4f9e}.k6{fill:#b58be0}.k7{fill:#2f7d4f}"
+    ".k0{fill:#3b78d8}.k1{fill:#1fa187}.k2{fill:#7d5fd3}.k3{fill:#6fb44a}.k4{fill:#4fb6e3}.k5{fill:#2b4f9e}.k6{fill:#"
+    "b58be0}.k7{fill:#2f7d4f}"
     ".k8{fill:#8a94a0}"
-    ".w0{fill:#b3bac2}.w1{fill:#f0a43a}.w2{fill:#d6455d}.w3{fill:#8a5a3c}.w4{fill:#f2cf4a}.w5{fill:#e8743b}.w6{fill:#a8324e}.w7{fill:#e58fb4}"
+    ".w0{fill:#b3bac2}.w1{fill:#f0a43a}.w2{fill:#d6455d}.w3{fill:#8a5a3c}.w4{fill:#f2cf4a}.w5{fill:#e8743b}.w6{fill:#"
+    "a8324e}.w7{fill:#e58fb4}"
     ".w8{fill:#c08552}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.m{fill:#9aa4af}.bg{fill:#0d1117}.lane{fill:#171d26}.g{fill:#30363d}"
-    ".s{fill:#0d1117}.p0{fill:#f0f3f6}.p1{fill:#69737e}.k0{fill:#5a96f0}.k1{fill:#2fbf9f}.k2{fill:#9a7ff0}.k5{fill:#4a6fd0}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.m{fill:#9aa4af}.bg{fill:#0d1117}.lane{fill:#171d26}.g{fill:#"
+    "30363d}"
+    ".s{fill:#0d1117}.p0{fill:#f0f3f6}.p1{fill:#69737e}.k0{fill:#5a96f0}.k1{fill:#2fbf9f}.k2{fill:#9a7ff0}.k5{fill:#"
+    "4a6fd0}"
     ".k7{fill:#3f9d66}.w0{fill:#565f6a}.w3{fill:#a8754f}.w6{fill:#c4496a}}";
 
 std::string fixed(double value, int digits) {
@@ -36,7 +41,9 @@ std::string fixed(double value, int digits) {
   return buffer;
 }
 std::string us(int64_t ps) { return fixed(static_cast<double>(ps) / 1e6, 2) + " us"; }
-std::string percent(int64_t part, int64_t whole) { return fixed(100 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %"; }
+std::string percent(int64_t part, int64_t whole) {
+  return fixed(100 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %";
+}
 
 /// As XML text, at most `letters` long.
 std::string text_of(std::string_view text, size_t letters) {
@@ -45,10 +52,14 @@ std::string text_of(std::string_view text, size_t letters) {
     const auto byte = static_cast<unsigned char>(c);
     const bool inside = (byte & 0xC0) == 0x80;  // of a character that began before
     if (!inside && letters-- == 0) return out + "…";
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (byte < 0x20) out += ' ';
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (byte < 0x20)
+      out += ' ';
+    else
+      out += c;
   }
   return out;
 }
@@ -64,7 +75,10 @@ struct Lane {
 class Picture {
  public:
   Picture(const Trace& trace, int width, size_t columns)
-      : t_(trace), c_(trace.instructions), width_(width), columns_(columns),
+      : t_(trace),
+        c_(trace.instructions),
+        width_(width),
+        columns_(columns),
         column_(static_cast<double>(width - kLeft - kRight) / static_cast<double>(columns)) {
     span_ = std::max<int64_t>(1, t_.kernel_ps);
     if (t_.kernel_ps <= 0)
@@ -81,8 +95,9 @@ class Picture {
     draw_axis(body, bottom);
     for (size_t i = 0; i < lanes_.size(); ++i) draw_lane(body, lanes_[i], kTop + kLane * static_cast<int>(i));
     const int height = draw_legends(body, bottom + 34);
-    return cat("<svg xmlns='http://www.w3.org/2000/svg' width='", width_, "' height='", height, "' viewBox='0 0 ", width_, ' ', height,
-               "' role='img'>\n<style>", kStyle, "</style>\n<rect class='bg' width='100%' height='100%' rx='6'/>\n", body, "</svg>\n");
+    return cat("<svg xmlns='http://www.w3.org/2000/svg' width='", width_, "' height='", height, "' viewBox='0 0 ",
+               width_, ' ', height, "' role='img'>\n<style>", kStyle,
+               "</style>\n<rect class='bg' width='100%' height='100%' rx='6'/>\n", body, "</svg>\n");
   }
 
  private:
@@ -112,7 +127,8 @@ class Picture {
       lane_of_[q] = lanes_.size();
       const auto strip = [&](size_t kinds) { return SvgColumns(columns_, kinds, span_); };
       lanes_.push_back({q, 0, strip(kKinds), strip(t_.causes.size()), strip(2), {}, 0});
-      std::stable_sort(order[q].begin(), order[q].end(), [&](uint32_t a, uint32_t b) { return c_.start_ps[a] < c_.start_ps[b]; });
+      std::stable_sort(order[q].begin(), order[q].end(),
+                       [&](uint32_t a, uint32_t b) { return c_.start_ps[a] < c_.start_ps[b]; });
       fill(lanes_.back(), order[q]);
     }
   }
@@ -131,16 +147,18 @@ class Picture {
       lane.busy.add(from, end(i), kind_[c_.what[i]]);
       lane.covered += std::max<int64_t>(0, end(i) - from);
       if (from == now && from > 0 && end(i) - from >= wide && from - before >= wide) {
-        lane.cuts += cat('M', fixed(static_cast<double>(from) / static_cast<double>(span_) * static_cast<double>(columns_), 1), " 0v",
-                         kBusyHeight * 10, "h", fixed(.7 / column_, 1), "V0z");
+        lane.cuts +=
+            cat('M', fixed(static_cast<double>(from) / static_cast<double>(span_) * static_cast<double>(columns_), 1),
+                " 0v", kBusyHeight * 10, "h", fixed(.7 / column_, 1), "V0z");
       }
       before = from;
       now = std::max(now, end(i));
     }
   }
 
-  /// Back from the instruction that ends last through the cause of each start. The time between a cause's end and the start is latency, of the
-  /// lane that waits. A transfer that another one waited for in its DMA queue is on the path by its issue: its bytes had no part in it.
+  /// Back from the instruction that ends last through the cause of each start. The time between a cause's end and the
+  /// start is latency, of the lane that waits. A transfer that another one waited for in its DMA queue is on the path
+  /// by its issue: its bytes had no part in it.
   void mark_path() {
     uint32_t k = kNoCause;
     for (uint32_t i = 0; i < c_.size(); ++i)
@@ -178,9 +196,10 @@ class Picture {
   void draw_title(std::string& out) const {
     const auto room = static_cast<size_t>((width_ - 32) / 10);
     const auto room_below = static_cast<size_t>((width_ - 32) / kLetter);
-    out += cat("<text class='t' x='16' y='30'>", text_of(cat(t_.program.empty() ? "(no name)" : t_.program, " on ", t_.target), room), "</text>\n");
-    const std::string summary =
-        cat("predicted ", us(t_.total_ps), " (", us(t_.kernel_ps), " without launch), bound by ", t_.bound, ", ", c_.size(), " instructions");
+    out += cat("<text class='t' x='16' y='30'>",
+               text_of(cat(t_.program.empty() ? "(no name)" : t_.program, " on ", t_.target), room), "</text>\n");
+    const std::string summary = cat("predicted ", us(t_.total_ps), " (", us(t_.kernel_ps),
+                                    " without launch), bound by ", t_.bound, ", ", c_.size(), " instructions");
     out += cat("<text x='16' y='52'>", text_of(summary, room_below), "</text>\n");
   }
 
@@ -192,10 +211,12 @@ class Picture {
     const int digits = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (int i = 0; i * step <= span * (1 + 1e-9); ++i) {
       const double x = kLeft + i * step / span * plot;
-      out += cat("<rect class='g' x='", fixed(x - .5, 1), "' y='", kTop - 6, "' width='1' height='", bottom - kTop - 2, "'/>");
+      out += cat("<rect class='g' x='", fixed(x - .5, 1), "' y='", kTop - 6, "' width='1' height='", bottom - kTop - 2,
+                 "'/>");
       const std::string label = fixed(i * step, digits);
       if (x + kLetter / 2 * static_cast<double>(label.size()) < width_ - 4)
-        out += cat("<text class='m c' x='", fixed(x, 1), "' y='", bottom + 9, "'>", label, i == 0 ? " us" : "", "</text>");
+        out +=
+            cat("<text class='m c' x='", fixed(x, 1), "' y='", bottom + 9, "'>", label, i == 0 ? " us" : "", "</text>");
     }
     out += '\n';
   }
@@ -203,16 +224,21 @@ class Picture {
   void draw_lane(std::string& out, const Lane& lane, int y) const {
     const TraceQueue& q = t_.queues[lane.queue];
     // Several transfers at once.
-    const bool several = std::abs(static_cast<double>(lane.covered) - static_cast<double>(q.busy_ps)) > static_cast<double>(span_) / 2000;
-    const std::string count = cat(q.instructions, q.instructions == 1 ? " instruction" : q.instructions < 10000 ? " instructions" : " instr.");
+    const bool several = std::abs(static_cast<double>(lane.covered) - static_cast<double>(q.busy_ps)) >
+                         static_cast<double>(span_) / 2000;
+    const std::string count = cat(q.instructions, q.instructions == 1      ? " instruction"
+                                                  : q.instructions < 10000 ? " instructions"
+                                                                           : " instr.");
     const int x = kLeft - 12;
-    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(q), 14), "</text><text class='e' x='", x, "' y='", y + 27, "'>",
-               percent(q.busy_ps, span_), " active</text><text class='e m' x='", x, "' y='", y + 42, "'>",
-               several ? percent(lane.covered, span_) + " in flight" : count,
-               "</text>\n");
-    out += cat("<rect class='lane' x='", kLeft, "' y='", y, "' width='", width_ - kLeft - kRight, "' height='", kBusyHeight, "'/>\n");
-    const auto strip = [&](const SvgColumns& columns, const char* css, const char* what, int top, int height, std::string_view cuts = {}) {
-      out += cat("<g id='", text_of(q.name, 40), '-', what, "' transform='translate(", kLeft, ' ', y + top + height, ") scale(", column_, " -.1)'>\n");
+    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(q), 14), "</text><text class='e' x='",
+               x, "' y='", y + 27, "'>", percent(q.busy_ps, span_), " active</text><text class='e m' x='", x, "' y='",
+               y + 42, "'>", several ? percent(lane.covered, span_) + " in flight" : count, "</text>\n");
+    out += cat("<rect class='lane' x='", kLeft, "' y='", y, "' width='", width_ - kLeft - kRight, "' height='",
+               kBusyHeight, "'/>\n");
+    const auto strip = [&](const SvgColumns& columns, const char* css, const char* what, int top, int height,
+                           std::string_view cuts = {}) {
+      out += cat("<g id='", text_of(q.name, 40), '-', what, "' transform='translate(", kLeft, ' ', y + top + height,
+                 ") scale(", column_, " -.1)'>\n");
       columns.draw(out, css, height);
       if (!cuts.empty()) out += cat("<path class='s' d='", cuts, "'/>\n");
       out += "</g>\n";
@@ -232,7 +258,8 @@ class Picture {
     y = draw_legend(out, y, "busy with", busy);
     y = draw_legend(out, y, "critical path", path_entries());
     y = draw_legend(out, y, "idle, waits for", waits);
-    const Entries notes = {{"", "A bar's height is the part of that pixel's time that it fills."}, {"", "All times are predicted, not measured."}};
+    const Entries notes = {{"", "A bar's height is the part of that pixel's time that it fills."},
+                           {"", "All times are predicted, not measured."}};
     return draw_legend(out, y, "", notes) + 6;
   }
 
@@ -252,8 +279,10 @@ class Picture {
     for (const auto& [css, text] : entries) {
       const double patch = css.empty() ? 0 : 16, room = patch + 14 + kLetter * static_cast<double>(text.size());
       if (x + room > width_ - 4 && x > kLeft) x = kLeft, y += 20;
-      if (!css.empty()) out += cat("<rect class='", css, "' x='", fixed(x, 0), "' y='", y, "' width='11' height='11' rx='2'/>");
-      out += cat("<text", css.empty() ? " class='m'" : "", " x='", fixed(x + patch, 0), "' y='", y + 10, "'>", text_of(text, 160), "</text>");
+      if (!css.empty())
+        out += cat("<rect class='", css, "' x='", fixed(x, 0), "' y='", y, "' width='11' height='11' rx='2'/>");
+      out += cat("<text", css.empty() ? " class='m'" : "", " x='", fixed(x + patch, 0), "' y='", y + 10, "'>",
+                 text_of(text, 160), "</text>");
       x += room;
     }
     out += '\n';
@@ -267,8 +296,9 @@ class Picture {
   }
   static std::string explained(const std::string& cause) {
     static constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
-        {"operand", "data not there yet"}, {"buffer", "memory still in use"}, {"queue", "transfers being issued"}, {"dma", "other transfers"},
-        {"hbm", "bandwidth taken"},        {"semaphore", "program order"},    {"port", "another engine has it"},
+        {"operand", "data not there yet"}, {"buffer", "memory still in use"}, {"queue", "transfers being issued"},
+        {"dma", "other transfers"},        {"hbm", "bandwidth taken"},        {"semaphore", "program order"},
+        {"port", "another engine has it"},
     };
     for (const auto& [name, text] : kTexts)
       if (cause == name) return cat(cause, ": ", text);
@@ -286,7 +316,7 @@ class Picture {
   std::vector<size_t> lane_of_;  ///< of each queue
   std::vector<bool> caused_;
   std::vector<Lane> lanes_;
-  int64_t latency_ = 0;          ///< on the critical path
+  int64_t latency_ = 0;  ///< on the critical path
 };
 
 }  // namespace

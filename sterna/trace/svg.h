@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace as one still picture: a lane for each queue that did something, over time, with what each was busy with, what it
-// waited for, and where the critical path lies. The file stands alone, follows the viewer's light or dark scheme, and has at most
-// kSvgLimit bytes however many instructions ran; the same trace gives the same bytes.
+// A trace as one still picture: a lane for each queue that did something, over time, with what each was busy with, what
+// it waited for, and where the critical path lies. The file stands alone, follows the viewer's light or dark scheme,
+// and has at most kSvgLimit bytes however many instructions ran; the same trace gives the same bytes.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,8 @@ Trace empty_run(int64_t us) {
   return t;
 }
 
-uint32_t add(Trace& t, uint8_t queue, int64_t start, int64_t duration, uint8_t cause = kLaunch, uint32_t by = kNoCause, uint32_t what = 1) {
+uint32_t add(Trace& t, uint8_t queue, int64_t start, int64_t duration, uint8_t cause = kLaunch, uint32_t by = kNoCause,
+             uint32_t what = 1) {
   TraceColumns& c = t.instructions;
   const auto id = static_cast<uint32_t>(c.size());
   c.record.push_back(id);
@@ -81,7 +82,8 @@ std::string malformed(const std::string& xml) {
   return open.empty() ? "" : open.back();
 }
 
-/// Heights, in tenths of a pixel, of the outlines of class `css` in the group `id`; of all classes that begin with it, the highest.
+/// Heights, in tenths of a pixel, of the outlines of class `css` in the group `id`; of all classes that begin with it,
+/// the highest.
 std::vector<int> heights(const std::string& picture, const std::string& id, const std::string& css) {
   std::vector<int> out;
   const size_t begin = picture.find("<g id='" + id + "'");
@@ -109,7 +111,8 @@ std::vector<int> heights(const std::string& picture, const std::string& id, cons
 /// Part of the area of a strip `height` pixels high that is filled.
 double filled(const std::string& picture, const std::string& id, const std::string& css, int height) {
   const std::vector<int> all = heights(picture, id, css);
-  return all.empty() ? 0 : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()) / (10 * height);
+  return all.empty() ? 0
+                     : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()) / (10 * height);
 }
 
 constexpr int kBusy = 28, kPath = 4, kWaits = 7;
@@ -125,7 +128,8 @@ TEST(Svg, LanesThatDidSomethingWithTheirShares) {
   EXPECT_FALSE(has(s, ">vector<"));
   EXPECT_TRUE(has(s, ">25.0 % active<") && has(s, ">40.0 % active<"));
   EXPECT_TRUE(has(s, ">2 instructions<") && has(s, ">1 instruction<"));
-  EXPECT_TRUE(has(s, ">kernel on trn2<") && has(s, "predicted 23.00 us (10.00 us without launch), bound by tensor, 3 instructions"));
+  EXPECT_TRUE(has(s, ">kernel on trn2<") &&
+              has(s, "predicted 23.00 us (10.00 us without launch), bound by tensor, 3 instructions"));
   EXPECT_TRUE(has(s, "prefers-color-scheme:dark"));
   EXPECT_TRUE(has(s, ">0 us<") && has(s, ">10<"));
   EXPECT_NEAR(filled(s, "tensor-busy", "k", kBusy), 0.25, 0.002);
@@ -167,7 +171,8 @@ TEST(Svg, CriticalPathFollowsCauses) {
   EXPECT_NEAR(filled(s, "dma_load-path", "p0", kPath), 0.3, 0.003);
   EXPECT_NEAR(filled(s, "vector-path", "p1", kPath), 0.1, 0.003);
   EXPECT_NEAR(filled(s, "dma_load-path", "p1", kPath), 0.1, 0.003);
-  EXPECT_TRUE(has(s, ">tensor 40.0 %<") && has(s, ">vector 10.0 %<") && has(s, ">dma load 30.0 %<") && has(s, ">latency 20.0 %<"));
+  EXPECT_TRUE(has(s, ">tensor 40.0 %<") && has(s, ">vector 10.0 %<") && has(s, ">dma load 30.0 %<") &&
+              has(s, ">latency 20.0 %<"));
 }
 
 TEST(Svg, TransferOnThePathByItsIssueOnlyHasNoTimeThere) {
@@ -200,8 +205,8 @@ Trace long_run(double busy) {
     const int64_t step = t.kernel_ps / 33'333;
     for (int64_t i = 0; i < 33'333; ++i) {
       const auto longest = static_cast<int64_t>(2 * busy * static_cast<double>(step));
-      add(t, q, i * step, std::min<int64_t>(step, static_cast<int64_t>(random()) % longest), static_cast<uint8_t>(random() % 3), kNoCause,
-          static_cast<uint32_t>(1 + random() % 22));
+      add(t, q, i * step, std::min<int64_t>(step, static_cast<int64_t>(random()) % longest),
+          static_cast<uint8_t>(random() % 3), kNoCause, static_cast<uint32_t>(1 + random() % 22));
     }
   }
   return t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trace: the record of one run, complete in itself: the path, when each instruction ran and what it waited for, and the names needed
-// to show that. Columns, not rows, since viewers and statistics read a few columns of many instructions.
+// Trace: the record of one run, complete in itself: the path, when each instruction ran and what it waited for, and the
+// names needed to show that. Columns, not rows, since viewers and statistics read a few columns of many instructions.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ inline constexpr uint32_t kNoCause = UINT32_MAX;
 
 /// One entry for each instruction that ran, in program order.
 struct TraceColumns {
-  std::vector<uint32_t> record;             ///< index into the program's stream; loops repeat it
-  std::vector<uint32_t> what;               ///< name of the instruction
-  std::vector<uint8_t> queue;               ///< index into Trace::queues
-  std::vector<int64_t> start_ps;            ///< since the kernel began
+  std::vector<uint32_t> record;   ///< index into the program's stream; loops repeat it
+  std::vector<uint32_t> what;     ///< name of the instruction
+  std::vector<uint8_t> queue;     ///< index into Trace::queues
+  std::vector<int64_t> start_ps;  ///< since the kernel began
   std::vector<int64_t> duration_ps;
   std::vector<uint8_t> cause;               ///< index into Trace::causes: what it waited for last
   std::vector<uint32_t> cause_instruction;  ///< which instruction that was; kNoCause if none
@@ -83,7 +83,9 @@ struct Trace {
   std::vector<TraceUncertain> uncertain;
   std::vector<std::string> notes;
 
-  std::string_view name(uint32_t id) const { return id < names.size() ? std::string_view(names[id]) : std::string_view(); }
+  std::string_view name(uint32_t id) const {
+    return id < names.size() ? std::string_view(names[id]) : std::string_view();
+  }
   /// "kernel.py:12", or empty if not known.
   std::string place(uint32_t site) const;
 };

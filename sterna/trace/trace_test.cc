@@ -77,7 +77,8 @@ TEST(Trace, ReadsBackWhatWasWritten) {
 
 TEST(Trace, ACauseMayComeLaterInTheProgramButNotBeyondIt) {
   Trace t = example();
-  t.instructions.cause_instruction = {kNoCause, 3, 0, 2};  // a load that waits for a store which another queue issued first
+  t.instructions.cause_instruction = {kNoCause, 3, 0,
+                                      2};  // a load that waits for a store which another queue issued first
   auto read = read_trace(write_trace(t));
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->instructions.cause_instruction, t.instructions.cause_instruction);
@@ -135,7 +136,9 @@ TEST(Trace, DamageWithAMatchingCheckIsHarmless) {
   std::mt19937 random(5);
   for (int round = 0; round < 20000; ++round) {
     std::string damaged = bytes.substr(0, bytes.size() - 8);
-    for (int i = 0; i < 2; ++i) damaged[kTraceMagic.size() + 1 + random() % (damaged.size() - kTraceMagic.size() - 1)] = static_cast<char>(random());
+    for (int i = 0; i < 2; ++i)
+      damaged[kTraceMagic.size() + 1 + random() % (damaged.size() - kTraceMagic.size() - 1)] =
+          static_cast<char>(random());
     const uint64_t check = trace_check(damaged);
     for (int i = 0; i < 8; ++i) damaged += static_cast<char>(check >> (8 * i));
     auto read = read_trace(damaged);

@@ -81,7 +81,8 @@ class ByteReader {
     return out;
   }
   std::string text() { return std::string(view()); }
-  /// How many entries follow; each takes at least one byte, so a damaged count cannot ask for more memory than the file is long.
+  /// How many entries follow; each takes at least one byte, so a damaged count cannot ask for more memory than the file
+  /// is long.
   size_t count() {
     const uint64_t n = number();
     return n > left() ? fail() : n;

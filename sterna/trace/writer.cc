@@ -50,7 +50,8 @@ void instructions(ByteWriter& out, const TraceColumns& c) {
   out.column(c.cause);
   // A cause mostly lies close before its effect, so the distance is short; 0 is "none".
   std::vector<uint32_t> back(c.size());
-  for (size_t i = 0; i < back.size(); ++i) back[i] = c.cause_instruction[i] == kNoCause ? 0 : static_cast<uint32_t>(i) - c.cause_instruction[i];
+  for (size_t i = 0; i < back.size(); ++i)
+    back[i] = c.cause_instruction[i] == kNoCause ? 0 : static_cast<uint32_t>(i) - c.cause_instruction[i];
   out.column(back);
   out.column(c.site);
   out.column(c.iteration);

@@ -41,7 +41,12 @@ def compress(words):
             i = j + 1
             continue
         j = i
-        while j + 1 < len(words) and words[j].isdigit() and words[j + 1].isdigit() and int(words[j + 1]) == int(words[j]) + 1:
+        while (
+            j + 1 < len(words)
+            and words[j].isdigit()
+            and words[j + 1].isdigit()
+            and int(words[j + 1]) == int(words[j]) + 1
+        ):
             j += 1
         if j - i >= 4:
             out.append(f"{words[i]}..{words[j]}")

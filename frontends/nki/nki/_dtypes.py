@@ -3,9 +3,9 @@
 
 import ml_dtypes
 import numpy as np
-from sterna.arrays import numpy_dtype
 
 from sterna import _core
+from sterna.arrays import numpy_dtype
 
 
 class DType(str):

@@ -4,10 +4,9 @@
 import functools
 import inspect
 
-from sterna.faults import BadInput
-
 from nki._unavailable import not_implemented
 from sterna import _core, session
+from sterna.faults import BadInput
 
 
 class Kernel:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that exist elsewhere but not here, each with the reason."""
 
-from sterna.faults import NotImplementedFault
-
 from nki._remarks import fail
 from sterna import _core
+from sterna.faults import NotImplementedFault
 
 _REMOVED = {
     "baremetal": "nki.baremetal was removed in NKI 0.2; use nki.simulate, or sterna.profile for a predicted time.",

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 
-import nki
-import nki.language as nl
 import numpy as np
 import pytest
+
+import nki
+import nki.language as nl
 
 
 def pytest_configure(config):

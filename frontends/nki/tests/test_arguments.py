@@ -4,12 +4,12 @@
 import collections
 
 import ml_dtypes
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna import BadInput, NotImplementedFault, RuleError, SternaWarning, WrongType
 
 F32 = np.float32

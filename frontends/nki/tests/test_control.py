@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops, registers, and looking at values while a kernel runs."""
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna import BadInput, RuleError
 
 F32 = np.float32

@@ -5,12 +5,12 @@ import sys
 import traceback
 import warnings
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import sterna
 
 F32 = np.float32

@@ -2,14 +2,14 @@
 """Every instruction of nki.isa through Python, against NumPy. The details of each are tested with the instruction itself."""
 
 import ml_dtypes
+import numpy as np
+import pytest
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
-import pytest
-from sterna.faults import UnknownBehaviour
-
 from sterna import NotImplementedFault, RuleError, _core
+from sterna.faults import UnknownBehaviour
 
 F32 = np.float32
 BF16 = ml_dtypes.bfloat16

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX arrays in and out of a kernel. Skipped where JAX is not installed."""
 
-import nki
-import nki.language as nl
 import pytest
 
+import nki
+import nki.language as nl
 from sterna import BadInput
 
 jnp = pytest.importorskip("jax.numpy")

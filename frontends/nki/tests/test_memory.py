@@ -2,12 +2,12 @@
 """Tensors, views and all forms of an index, against NumPy."""
 
 import ml_dtypes
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna import BadInput, OutOfBounds, RuleError, SternaWarning, WrongType
 
 F32 = np.float32

@@ -4,11 +4,11 @@
 import math
 
 import ml_dtypes
-import nki
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.language as nl
 from sterna import RuleError, SternaWarning
 
 F32 = np.float32

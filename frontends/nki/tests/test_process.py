@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 
+import numpy as np
+import pytest
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
-import pytest
 
 F32 = np.float32
 

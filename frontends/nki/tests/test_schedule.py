@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edges between instructions: depends_on and with_schedule put them into the program."""
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna import _core
 
 F32 = np.float32

@@ -2,11 +2,11 @@
 """Reductions, selections, products and copies of nki.language, against NumPy."""
 
 import ml_dtypes
-import nki
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.language as nl
 from sterna import BadInput, OutOfBounds, RuleError, SternaWarning
 
 F32 = np.float32

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch tensors in and out of a kernel. Skipped where torch is not installed."""
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna import SternaWarning
 
 torch = pytest.importorskip("torch")

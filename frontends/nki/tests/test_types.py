@@ -5,14 +5,15 @@ import inspect
 import typing
 
 import ml_dtypes
+import numpy as np
+import pytest
+
 import nki
 import nki.dtype
 import nki.isa as nisa
 import nki.isa.constants
 import nki.language as nl
 import nki.typing as nt
-import numpy as np
-import pytest
 
 NUMPY = {
     "float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float8_e4m3": ml_dtypes.float8_e4m3,

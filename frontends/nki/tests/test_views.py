@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of tensors: no data moves, storage is shared. Against NumPy's views."""
 
-import nki
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.language as nl
 from sterna import BadInput, RuleError, SternaWarning
 
 F32 = np.float32

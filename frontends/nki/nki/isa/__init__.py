@@ -4,8 +4,6 @@
 Semantics, shapes, types and rules of each are documented with the instruction in Sterna's core and in its reference.
 """
 
-from sterna.faults import RuleError as NkiValidationError
-
 from nki import language as nl
 from nki._declare import instruction
 from nki._remarks import fail as _fail
@@ -25,6 +23,7 @@ from nki.isa.constants import (
     vector_engine,
 )
 from sterna import _core, settings
+from sterna.faults import RuleError as NkiValidationError
 
 VirtualRegister = _core.Register
 NkiInstruction = _core.NkiInstruction
