@@ -7,6 +7,7 @@
 #include <Python.h>
 // After Python.h
 #include <frameobject.h>
+#include <structmember.h>
 
 #include <atomic>
 #include <memory>

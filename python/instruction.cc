@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Python instruction: a callable made from a table row and the front end's signature. A call fills the row's struct
 // in place in the stream, argument by argument, through the field list; the builder does the rest.
-#include <structmember.h>
 
 #include <cstring>
 
