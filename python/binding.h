@@ -45,12 +45,21 @@ struct HandleObject {
   uint32_t index;
 };
 
+inline RecordingObject* recording_of(PyObject* object) { return reinterpret_cast<RecordingObject*>(object); }
+inline TensorObject* tensor_of(PyObject* object) { return reinterpret_cast<TensorObject*>(object); }
+inline RegisterObject* register_of(PyObject* object) { return reinterpret_cast<RegisterObject*>(object); }
+
 extern PyTypeObject* tensor_type;
 extern PyTypeObject* register_type;
 extern PyTypeObject* handle_type;
 extern PyTypeObject* recording_type;
 
 PyObject* new_tensor(RecordingObject* recording, const View& view);
+/// A row of a method table, for a function of any of CPython's signatures.
+template <class F>
+PyMethodDef method(const char* name, F* f, int flags, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), flags, doc};
+}
 
 /// State of the module: registrations made by the Python layers at import. One instance, made with the module.
 struct ModuleState {
@@ -148,6 +157,12 @@ struct Recording {
   void mark_site();
   void count_iteration();
   bool show_warnings();
+  /// A remark on the line that is being recorded; false with a Python exception when the user made remarks errors.
+  bool remark(const char* rule, const std::string& message);
+  /// The same for what only the official simulator accepts, or what is hardly meant: a fault in strict mode.
+  bool compat(FaultKind kind, const char* rule, const std::string& message);
+  /// The machine with the values of everything recorded so far; null with a Python exception.
+  Machine* look();
   /// Adds an edge from `producer` to `consumer`; false with a Python exception when it would lead backwards.
   bool add_edge(uint32_t producer, uint32_t consumer);
 };
@@ -157,6 +172,9 @@ RecordingObject* current_recording();
 RecordingObject* current_recording_or_null();
 
 bool add_tensor_type(PyObject* module);
+bool add_register_type(PyObject* module);
+bool add_handle_type(PyObject* module);
+bool add_result_type(PyObject* module);
 bool add_instruction_type(PyObject* module);
 bool add_recording_type(PyObject* module);
 bool add_functions(PyObject* module);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python instruction: a callable made from a table row and the front end's signature. A call fills the row's struct
-// in place in the stream, argument by argument, through the field list; the builder does the rest.
-
+// The Python instruction: a callable made from a table row and the front end's signature. A call fills the row's
+// struct, argument by argument, through the field list; then the builder records it.
+#include <cstddef>
 #include <cstring>
 
-#include "binding.h"
+#include "arguments.h"
 #include "sterna/base/text.h"
 #include "sterna/program/text_names.h"
 
@@ -12,6 +12,7 @@ namespace sterna::python {
 namespace {
 
 constexpr int kMaxParameters = 24;
+constexpr size_t kMostBytes = 2048;  // of an instruction's struct
 
 struct InstructionObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -26,31 +27,17 @@ struct InstructionObject {
 
 PyTypeObject* instruction_type = nullptr;
 
-bool wrong_type(const FieldSpec& field, const char* wanted, PyObject* got) {
-  PyErr_SetString(PyExc_TypeError, cat("'", field.name, "' must be ", wanted, ", not ", Py_TYPE(got)->tp_name).c_str());
-  return false;
-}
-
-bool fill_int(const FieldSpec& field, PyObject* value, long long* out) {
-  if (PyLong_Check(value)) {
-    *out = PyLong_AsLongLong(value);
-    return !(*out == -1 && PyErr_Occurred());
-  }
-  if (PyIndex_Check(value) && Py_TYPE(value) != register_type) {
-    PyObject* number = PyNumber_Index(value);
-    if (number == nullptr) return false;
-    *out = PyLong_AsLongLong(number);
-    Py_DECREF(number);
-    return !(*out == -1 && PyErr_Occurred());
-  }
-  return wrong_type(field, "a whole number", value);
+bool fill_int(const FieldSpec& field, PyObject* value, Range range, int64_t* out) {
+  // A register could give its value, but that would execute what is recorded; no field asks for that.
+  if (Py_TYPE(value) == register_type) return wrong_type(field.name, "a whole number", value);
+  return to_int(value, field.name, range, out);
 }
 
 template <class E>
 bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
-  long long number;
-  if (!fill_int(field, value, &number)) return false;
-  const long long known = static_cast<long long>(text::spellings(field.type).size());
+  int64_t number;
+  if (!fill_int(field, value, kInt32, &number)) return false;
+  const auto known = static_cast<int64_t>(text::spellings(field.type).size());
   if (number < 0 || number >= known) {
     PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' is ", number, ", which has no meaning").c_str());
     return false;
@@ -60,14 +47,9 @@ bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
 }
 
 bool fill_view(const FieldSpec& field, PyObject* value, View* out, RecordingObject* recording) {
-  if (Py_TYPE(value) != tensor_type) return wrong_type(field, "a tensor", value);
-  auto* t = reinterpret_cast<TensorObject*>(value);
-  if (t->recording != recording) {
-    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' is a tensor of another kernel call").c_str());
-    return false;
-  }
-  *out = t->view;
-  return true;
+  if (Py_TYPE(value) != tensor_type) return wrong_type(field.name, "a tensor", value);
+  *out = tensor_of(value)->view;
+  return check_owner(recording, tensor_of(value)->recording, field.name);
 }
 
 bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, RecordingObject* recording) {
@@ -85,7 +67,7 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
     PyObject* converted = PyNumber_Float(value);
     if (converted == nullptr) {
       PyErr_Clear();
-      return wrong_type(field, "a number or a tensor", value);
+      return wrong_type(field.name, "a number or a tensor", value);
     }
     number = PyFloat_AS_DOUBLE(converted);
     Py_DECREF(converted);
@@ -96,43 +78,46 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
 }
 
 bool fill_pattern(const FieldSpec& field, PyObject* value, Pattern* out) {
-  PyObject* fast = PySequence_Fast(value, "a pattern is a list of [step, count] pairs");
-  if (fast == nullptr) return false;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-  bool good = n <= 4;
-  for (Py_ssize_t i = 0; good && i < n; ++i) {
-    PyObject* pair = PySequence_Fast_GET_ITEM(fast, i);
-    good = PySequence_Check(pair) && PySequence_Size(pair) == 2;
-    for (int k = 0; good && k < 2; ++k) {
-      PyObject* item = PySequence_GetItem(pair, k);
-      long long number = 0;
-      good = item != nullptr && fill_int(field, item, &number);
-      Py_XDECREF(item);
-      (k == 0 ? out->steps[i].step : out->steps[i].count) = static_cast<int32_t>(number);
-    }
-  }
-  Py_DECREF(fast);
-  out->n = static_cast<int32_t>(n);
-  if (!good && !PyErr_Occurred()) return wrong_type(field, "a list of up to 4 [step, count] pairs", value);
+  int n = 0;
+  const bool good = for_each_item(value, field.name, [&](PyObject* pair) {
+    int64_t numbers[2];
+    int k = 0;
+    if (n == 4) return wrong_type(field.name, "a list of up to 4 [step, count] pairs", value);
+    if (!to_ints(pair, field.name, kInt32, numbers, &k)) return false;
+    if (k != 2) return wrong_type(field.name, "a list of up to 4 [step, count] pairs", value);
+    out->steps[n++] = {static_cast<int32_t>(numbers[0]), static_cast<int32_t>(numbers[1])};
+    return true;
+  });
+  out->n = n;
   return good;
 }
 
-/// Numbers into a short array; a single number is a list of one.
-bool fill_list(const FieldSpec& field, PyObject* value, long long* out, int most, int* count) {
-  if (PyLong_Check(value)) {
-    *count = 1;
-    return fill_int(field, value, out);
-  }
-  PyObject* fast = PySequence_Fast(value, "expected a tuple or list of whole numbers");
-  if (fast == nullptr) return false;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-  bool good = n <= most;
-  for (Py_ssize_t i = 0; good && i < n; ++i) good = fill_int(field, PySequence_Fast_GET_ITEM(fast, i), out + i);
-  *count = static_cast<int>(n);
-  Py_DECREF(fast);
-  if (!good && !PyErr_Occurred())
-    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' has ", n, " items, at most ", most, " fit").c_str());
-  return good;
+/// nc_stream_shuffle: lanes 0 to 31, or 255 for "keep".
+bool fill_lanes(const FieldSpec& field, PyObject* value, Lanes32* out) {
+  int n = 0;
+  const bool good = for_each_item(value, field.name, [&](PyObject* item) {
+    int64_t lane;
+    if (n == 32) return wrong_type(field.name, "a list of 32 lanes", value);
+    if (!fill_int(field, item, kInt32, &lane)) return false;
+    if ((lane < 0 || lane > 31) && lane != 255)
+      return raise_argument(FaultKind::kBadInput, "ARG7",
+                            cat("'", field.name, "' has a lane ", lane, "; it must be 0 to 31, or 255."));
+    out->lane[n++] = static_cast<uint8_t>(lane);
+    return true;
+  });
+  return good && (n == 32 || wrong_type(field.name, "a list of 32 lanes", value));
+}
+
+/// A single number is a list of one.
+bool fill_ints(const FieldSpec& field, PyObject* value, Ints* out) {
+  int64_t numbers[4];
+  int n = 1;
+  if (!(PyLong_Check(value) ? fill_int(field, value, kInt32, numbers)
+                            : to_ints(value, field.name, kInt32, numbers, &n)))
+    return false;
+  out->n = n;
+  for (int i = 0; i < n; ++i) out->value[i] = static_cast<int32_t>(numbers[i]);
+  return true;
 }
 
 bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObject* recording) {
@@ -158,58 +143,38 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
       return truth >= 0;
     }
     case FieldType::kInt: {
-      long long number;
-      if (!fill_int(field, value, &number)) return false;
+      int64_t number;
       // Registers and offsets are 32 bits: the upper half of the unsigned range is the same bits.
-      if (number < INT32_MIN || number > int64_t{UINT32_MAX}) {
-        PyErr_SetString(PyExc_OverflowError,
-                        cat("'", field.name, "' is ", number, ", which does not fit 32 bits").c_str());
-        return false;
-      }
+      if (!fill_int(field, value, {INT32_MIN, UINT32_MAX}, &number)) return false;
       *static_cast<int32_t*>(at) = static_cast<int32_t>(number);
       return true;
     }
     case FieldType::kFloat: {
       Scalar scalar;
       if (!fill_scalar(field, value, &scalar, recording)) return false;
-      if (scalar.is_view) return wrong_type(field, "a number", value);
+      if (scalar.is_view) return wrong_type(field.name, "a number", value);
       *static_cast<float*>(at) = static_cast<float>(scalar.value);
       return true;
     }
     case FieldType::kPattern: return fill_pattern(field, value, static_cast<Pattern*>(at));
-    case FieldType::kLanes32: {
-      long long lanes[32];
-      int n;
-      if (!fill_list(field, value, lanes, 32, &n)) return false;
-      if (n != 32) return wrong_type(field, "a list of 32 lanes", value);
-      for (int i = 0; i < 32; ++i) static_cast<Lanes32*>(at)->lane[i] = static_cast<uint8_t>(lanes[i]);
-      return true;
-    }
-    case FieldType::kInts: {
-      long long numbers[4];
-      int n;
-      if (!fill_list(field, value, numbers, 4, &n)) return false;
-      auto* ints = static_cast<Ints*>(at);
-      ints->n = n;
-      for (int i = 0; i < n; ++i) ints->value[i] = static_cast<int32_t>(numbers[i]);
-      return true;
-    }
+    case FieldType::kLanes32: return fill_lanes(field, value, static_cast<Lanes32*>(at));
+    case FieldType::kInts: return fill_ints(field, value, static_cast<Ints*>(at));
     case FieldType::kRegister:
-      if (Py_TYPE(value) != register_type) return wrong_type(field, "a register", value);
-      *static_cast<RegisterRef*>(at) = {reinterpret_cast<RegisterObject*>(value)->id};
-      return true;
+      if (Py_TYPE(value) != register_type) return wrong_type(field.name, "a register", value);
+      *static_cast<RegisterRef*>(at) = {register_of(value)->id};
+      return check_owner(recording, register_of(value)->recording, field.name);
     case FieldType::kName: {
       Py_ssize_t length;
       const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &length) : nullptr;
-      if (text == nullptr) return wrong_type(field, "a text", value);
+      if (text == nullptr) return wrong_type(field.name, "a text", value);
       *static_cast<NameRef*>(at) = {
           recording->self->builder.program().names.intern({text, static_cast<size_t>(length)})};
       return true;
     }
     case FieldType::kTensor:
-      if (Py_TYPE(value) != tensor_type) return wrong_type(field, "a tensor", value);
-      *static_cast<TensorRef*>(at) = {reinterpret_cast<TensorObject*>(value)->view.tensor};
-      return true;
+      if (Py_TYPE(value) != tensor_type) return wrong_type(field.name, "a tensor", value);
+      *static_cast<TensorRef*>(at) = {tensor_of(value)->view.tensor};
+      return check_owner(recording, tensor_of(value)->recording, field.name);
   }
   return false;
 }
@@ -252,41 +217,53 @@ bool gather(InstructionObject* self, PyObject* const* args, Py_ssize_t positiona
   return true;
 }
 
-PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  auto* self = reinterpret_cast<InstructionObject*>(object);
-  RecordingObject* current = current_recording();
-  if (current == nullptr) return nullptr;
-  Recording& r = *current->self;
-  PyObject* slots[kMaxParameters];
-  if (!gather(self, args, PyVectorcall_NARGS(nargsf), kwnames, slots)) return nullptr;
-  r.mark_site();
-  auto* body = static_cast<char*>(r.builder.begin(*self->row));
-  uint32_t label = 0;
+/// Arguments into `body` and the label. This may run Python code, which may record instructions of its own.
+bool convert(InstructionObject* self, PyObject* const* slots, RecordingObject* current, char* body, uint32_t* label) {
+  self->row->construct(body);
   for (int i = 0; i < self->parameters; ++i) {
     PyObject* value = slots[i];
     if (value == Py_None) continue;  // None is "as if not given" for every parameter
     if (const FieldSpec* field = self->fields[i]) {
-      if (!fill_field(*field, value, body + field->offset, current)) return nullptr;
+      if (!fill_field(*field, value, body + field->offset, current)) return false;
     } else if (i == self->label_parameter) {
       const char* text = PyUnicode_AsUTF8(value);
-      if (text == nullptr) return nullptr;
-      label = r.builder.program().names.intern(text);
+      if (text == nullptr) return false;
+      *label = current->self->builder.program().names.intern(text);
     }
   }
-  Status status = r.builder.commit(label);
-  if (!status) {
+  return true;
+}
+
+bool record(InstructionObject* self, Recording& r, const char* body, uint32_t label) {
+  r.mark_site();
+  std::memcpy(r.builder.begin(*self->row), body, self->row->bytes);
+  if (Status status = r.builder.commit(label); !status) {
     status.error().message = cat(self->row->info.mnemonic, ": ", status.error().message);
     raise_here(r, std::move(status.error()));
-    return nullptr;
+    return false;
   }
   r.count_iteration();
-  if (!r.builder.warnings().empty() && !r.show_warnings()) return nullptr;
-  if (r.eager && !r.flush(false)) return nullptr;
-  auto* handle = PyObject_New(HandleObject, handle_type);
-  if (handle == nullptr) return nullptr;
-  Py_INCREF(reinterpret_cast<PyObject*>(current));
+  return (r.builder.warnings().empty() || r.show_warnings()) && (!r.eager || r.flush(false));
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* self = reinterpret_cast<InstructionObject*>(object);
+  RecordingObject* current = current_recording();
+  if (current == nullptr) return nullptr;
+  PyObject* slots[kMaxParameters];
+  if (!gather(self, args, PyVectorcall_NARGS(nargsf), kwnames, slots)) return nullptr;
+  alignas(std::max_align_t) char body[kMostBytes];
+  uint32_t label = 0;
+  Py_INCREF(reinterpret_cast<PyObject*>(current));  // becomes the handle's
+  HandleObject* handle = nullptr;
+  if (convert(self, slots, current, body, &label) && record(self, *current->self, body, label))
+    handle = PyObject_New(HandleObject, handle_type);
+  if (handle == nullptr) {
+    Py_DECREF(reinterpret_cast<PyObject*>(current));
+    return nullptr;
+  }
   handle->recording = current;
-  handle->index = static_cast<uint32_t>(r.builder.size() - 1);
+  handle->index = static_cast<uint32_t>(current->self->builder.size() - 1);
   return reinterpret_cast<PyObject*>(handle);
 }
 
@@ -338,7 +315,8 @@ PyObject* make_instruction(PyObject*, PyObject* args) {
   const TableRow* row = find_instruction(wanted);
   if (row == nullptr) return PyErr_Format(PyExc_KeyError, "no instruction '%s' in the table", wanted);
   const Py_ssize_t n = PyTuple_GET_SIZE(names), given = PyTuple_GET_SIZE(defaults);
-  if (n > kMaxParameters) return PyErr_Format(PyExc_ValueError, "%s: too many parameters", wanted);
+  if (n > kMaxParameters || row->bytes > kMostBytes)
+    return PyErr_Format(PyExc_ValueError, "%s: too many parameters", wanted);
   auto* self = reinterpret_cast<InstructionObject*>(instruction_type->tp_alloc(instruction_type, 0));
   if (self == nullptr) return nullptr;
   self->vectorcall = call;

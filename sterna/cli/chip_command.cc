@@ -71,7 +71,12 @@ std::string fast_cases_text(uint32_t cases) {
 
 void print_instructions(std::ostream& out, const Chip& chip, bool sources) {
   Table table("  ");
-  for (const InstructionCost& cost : chip.instructions) {
+  std::vector<InstructionCost> costs = chip.instructions;
+  for (InstructionCost cost : chip.instruction_defaults) {
+    cost.name = cat("others on ", cost.name);
+    costs.push_back(std::move(cost));
+  }
+  for (const InstructionCost& cost : costs) {
     if (!chip.has_instruction(cost.name)) continue;
     std::vector<std::string> constants;
     std::string trust, source;

@@ -13,17 +13,25 @@ bool contains(const std::vector<std::string>& sorted, std::string_view name) {
   return std::binary_search(sorted.begin(), sorted.end(), name);
 }
 
+const InstructionCost* find(const std::vector<InstructionCost>& sorted, std::string_view name) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
+                                   [](const InstructionCost& cost, std::string_view n) { return cost.name < n; });
+  return at != sorted.end() && at->name == name ? &*at : nullptr;
+}
+
 }  // namespace
 
 std::string Number::text() const {
+  if (unit.empty()) return value != 0 ? "true" : "false";
   if (unit == "1" || unit == "count") return number_text(stated_value);
   return cat(number_text(stated_value), " ", unit);
 }
 
-const InstructionCost* Chip::instruction_cost(std::string_view mnemonic) const {
-  const auto at = std::lower_bound(instructions.begin(), instructions.end(), mnemonic,
-                                   [](const InstructionCost& cost, std::string_view n) { return cost.name < n; });
-  return at != instructions.end() && at->name == mnemonic ? &*at : nullptr;
+const InstructionCost* Chip::instruction_cost(std::string_view mnemonic) const { return find(instructions, mnemonic); }
+
+const InstructionCost* Chip::cost_or_default(std::string_view mnemonic, std::string_view engine) const {
+  const InstructionCost* cost = find(instructions, mnemonic);
+  return cost != nullptr ? cost : find(instruction_defaults, engine);
 }
 
 bool Chip::has_instruction(std::string_view mnemonic) const { return !contains(absent_instructions, mnemonic); }
@@ -36,6 +44,7 @@ std::vector<const Number*> Chip::numbers() const {
     if (number.stated) out.push_back(&number);
   };
   visit_numbers(*this, collect);
+  for (const InstructionCost& cost : instruction_defaults) visit_constants(cost, collect);
   for (const InstructionCost& cost : instructions) visit_constants(cost, collect);
   return out;
 }

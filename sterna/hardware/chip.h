@@ -17,6 +17,9 @@
 
 namespace sterna {
 
+/// More partitions than any chip file may state: what buffers of one value a partition are made for.
+inline constexpr int kMaxPartitions = 512;
+
 /// An in-order engine of one core. All cycles are of the engine's own clock.
 struct Engine {
   Real clock;             ///< GHz, that is cycles per ns
@@ -61,7 +64,7 @@ struct Semaphore {
 };
 
 struct Sbuf {
-  Count partitions;
+  Count partitions;  ///< at most kMaxPartitions
   Count partition_bytes;
   Count reserved_bytes;  ///< per partition, kept by the system software
 };
@@ -129,6 +132,19 @@ struct Limits {
   Count pattern_count;         ///< largest count in an access pattern
   Count pattern_stride;        ///< largest stride in an access pattern, either sign
   Count registers;             ///< per engine, 32 bits each
+  Count dma_priorities;          ///< classes of DMA traffic, where there are any
+  Count dge_transpose_rows;      ///< most rows of a DMA transpose with hardware descriptors, a power of two
+  Count dge_transpose_last;      ///< most elements of its last axis
+  Count gather_transpose_rows;   ///< rows of a gathering DMA transpose come in multiples of this
+  Count gpsimd_core_partitions;  ///< partitions that one GpSimd core serves
+  Count gather_indices;          ///< most indices of local_gather in such a group
+  Count gather_run;              ///< most adjoining elements for each of them
+};
+
+/// On which queue the model counts what no document assigns.
+struct Scheduling {
+  Flag psum_memset_on_gpsimd;  ///< a memset of PSUM takes GpSimd's time; else that of the vector engine
+  Flag separate_store_queue;   ///< DMA stores have a queue of their own; else they follow the loads
 };
 
 struct Features {
@@ -230,14 +246,19 @@ struct Chip {
   Hbm hbm;
   Launch launch;
   Limits limits;
+  Scheduling scheduling;
   Features features;
 
   std::vector<InstructionCost> instructions;                    ///< sorted by name
+  std::vector<InstructionCost> instruction_defaults;            ///< by engine, sorted by name
   std::vector<std::string> absent_instructions, absent_dtypes;  ///< sorted
   std::map<std::string, std::string> sources;  ///< id to text, those of the chips it inherits from included
 
   /// The cost of an instruction by NKI's name; null if the file has none, which is a gap in the file.
   const InstructionCost* instruction_cost(std::string_view mnemonic) const;
+  /// The same, or the engine's default ("tensor", "vector", "scalar", "gpsimd", "sync", "dma") where the file has none;
+  /// null if it has no default either.
+  const InstructionCost* cost_or_default(std::string_view mnemonic, std::string_view engine) const;
   bool has_instruction(std::string_view mnemonic) const;
   /// By the names of sterna/numerics/dtype.h.
   bool has_dtype(std::string_view dtype) const;

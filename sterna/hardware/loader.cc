@@ -85,7 +85,9 @@ class Reader {
     STERNA_TRY(read_sources());
     STERNA_TRY(check_keys());
     STERNA_TRY(read_numbers());
-    STERNA_TRY(read_instructions());
+    STERNA_TRY(check_partitions());
+    STERNA_TRY(read_instructions("instruction_default", chip_.instruction_defaults));
+    STERNA_TRY(read_instructions("instruction", chip_.instructions));
     STERNA_TRY(read_absences("instructions", chip_.absent_instructions));
     STERNA_TRY(read_absences("dtypes", chip_.absent_dtypes));
     STERNA_TRY(check_complete());
@@ -175,6 +177,7 @@ class Reader {
       number.trust = std::max(number.trust, trust);
     };
     visit_numbers(chip_, lower);
+    for (InstructionCost& cost : chip_.instruction_defaults) visit_constants(cost, lower);
     for (InstructionCost& cost : chip_.instructions) visit_constants(cost, lower);
     return {};
   }
@@ -304,12 +307,21 @@ class Reader {
     return status;
   }
 
+  Status check_partitions() {
+    for (const Count* count : {&chip_.sbuf.partitions, &chip_.limits.partitions})
+      if (*count > kMaxPartitions)
+        return bad(cat("\"", count->key, "\" is ", number_text(count->value), "; this simulator is made for at most ",
+                       kMaxPartitions, " partitions (kMaxPartitions in sterna/hardware/chip.h)"),
+                   count->place);
+    return {};
+  }
+
   // ---- keys that should or should not be there
 
   /// Refuses any key that nothing reads, since a misspelt key would silently keep the parent's number.
   Status check_keys() {
     std::vector<std::string> known = {"name",    "title",       "inherits",     "inherited_trust", "aliases",
-                                      "sources", "instruction", "instructions", "dtypes"};
+                                      "sources", "instruction", "instructions", "dtypes", "instruction_default"};
     const size_t tops = known.size();
     visit_numbers(chip_,
                   [&known](std::string_view key, auto&, const KeySpec&, std::string_view) { known.emplace_back(key); });
@@ -354,34 +366,29 @@ class Reader {
 
   // ---- instructions
 
-  Status read_instructions() {
-    const toml::node* node = root_.get("instruction");
+  /// [instruction.NAME] and, by engine, [instruction_default.NAME].
+  Status read_instructions(std::string_view group, std::vector<InstructionCost>& costs) {
+    const toml::node* node = root_.get(group);
     if (node == nullptr) return {};
     if (node->as_table() == nullptr)
-      return bad("\"instruction\" names a group of tables; write [instruction.NAME]", place_of(*node, file_));
+      return bad(cat("\"", group, "\" names a group of tables; write [", group, ".NAME]"), place_of(*node, file_));
     for (const auto& [key, value] : *node->as_table()) {
+      const std::string path = cat(group, ".", key.str());
       if (value.as_table() == nullptr)
-        return bad(cat("\"instruction.", key.str(), "\" is ", kind_of(value), "; write [instruction.", key.str(), "]"),
-                   place_of(value, file_));
-      STERNA_TRY(read_instruction(std::string(key.str()), *value.as_table()));
+        return bad(cat("\"", path, "\" is ", kind_of(value), "; write [", path, "]"), place_of(value, file_));
+      STERNA_TRY(read_instruction(std::string(key.str()), path, *value.as_table(), costs));
     }
     return {};
   }
 
-  /// The entry of that name, made if new, in sorted order.
-  InstructionCost& entry(const std::string& name) {
-    const auto at = std::lower_bound(chip_.instructions.begin(), chip_.instructions.end(), name,
-                                     [](const InstructionCost& cost, const std::string& n) { return cost.name < n; });
-    if (at != chip_.instructions.end() && at->name == name) return *at;
-    InstructionCost cost;
+  Status read_instruction(const std::string& name, const std::string& path, const toml::table& table,
+                          std::vector<InstructionCost>& costs) {
+    auto at = std::lower_bound(costs.begin(), costs.end(), name,
+                               [](const InstructionCost& cost, const std::string& n) { return cost.name < n; });
+    const bool is_new = at == costs.end() || at->name != name;
+    if (is_new) at = costs.insert(at, InstructionCost{});
+    InstructionCost& cost = *at;
     cost.name = name;
-    return *chip_.instructions.insert(at, std::move(cost));
-  }
-
-  Status read_instruction(const std::string& name, const toml::table& table) {
-    const bool is_new = chip_.instruction_cost(name) == nullptr;
-    InstructionCost& cost = entry(name);
-    const std::string path = "instruction." + name;
     STERNA_TRY(check_instruction_keys(path, table, cost));
     if (is_new || table.get("formula") != nullptr) {
       STERNA_ASSIGN(std::string word, text_at(table, "formula", true));

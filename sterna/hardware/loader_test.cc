@@ -68,6 +68,16 @@ TEST(Loader, InheritedTrustLowersButNeverRaises) {
   EXPECT_EQ(chip->semaphore.latency.trust, Trust::kAssumed);
 }
 
+TEST(Loader, DefaultCostsAreReadByEngine) {
+  auto chip = read(child("[instruction_default.vector]\nformula = \"elements\"\n"
+                         "per_element = { value = 3, unit = \"cycles/element\", source = \"x\", trust = \"assumed\" }"));
+  ASSERT_TRUE(chip) << chip.error().text();
+  EXPECT_EQ(chip->cost_or_default("new", "vector")->per_element, 3);
+  EXPECT_EQ(chip->cost_or_default("new", "vector")->per_element.key, "instruction_default.vector.per_element");
+  EXPECT_EQ(chip->cost_or_default("new", "gpsimd")->per_element, 1) << "the parent's";
+  expect_refused(child("[instruction_default.vector]\nper_elemnt = 1\n"), 6, 0, {"instruction_default.vector.per_elemnt"});
+}
+
 TEST(Loader, UnitsScale) {
   auto chip =
       read(child("[dma]\nstart = { value = 2, unit = \"us\", source = \"x\", trust = \"assumed\" }\n"
@@ -77,6 +87,17 @@ TEST(Loader, UnitsScale) {
   EXPECT_DOUBLE_EQ(chip->dma.start, 2000);
   EXPECT_EQ(chip->hbm.bytes, int64_t{3} << 30);
   EXPECT_DOUBLE_EQ(chip->vector.clock, 0.5);
+}
+
+TEST(Loader, RefusesMorePartitionsThanThereAreBuffersFor) {
+  const auto partitions = [](const char* section, int n) {
+    return child("[" + std::string(section) + "]\npartitions = { value = " + std::to_string(n) +
+                 ", unit = \"count\", source = \"x\", trust = \"assumed\" }");
+  };
+  for (const char* section : {"sbuf", "limits"}) {
+    EXPECT_TRUE(read(partitions(section, kMaxPartitions)));
+    expect_refused(partitions(section, kMaxPartitions + 1), 6, 0, {std::string(section) + ".partitions", "at most 512"});
+  }
 }
 
 TEST(Loader, RefusesUnknownKeys) {

@@ -152,6 +152,19 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("limits.pattern_stride", l.pattern_stride, key::kElements, "largest stride in a pattern");
   visit("limits.registers", l.registers, key::kCount, "per engine, 32 bits each");
 
+  visit("limits.dma_priorities", l.dma_priorities, key::kCount, "classes of DMA traffic, where there are any");
+  visit("limits.dge_transpose_rows", l.dge_transpose_rows, key::kElements, "DMA transpose with hardware descriptors");
+  visit("limits.dge_transpose_last", l.dge_transpose_last, key::kElements, "its last axis");
+  visit("limits.gather_transpose_rows", l.gather_transpose_rows, key::kElements, "rows come in multiples of this");
+  visit("limits.gpsimd_core_partitions", l.gpsimd_core_partitions, key::kCount, "served by one GpSimd core");
+  visit("limits.gather_indices", l.gather_indices, key::kElements, "local_gather, of one GpSimd core");
+  visit("limits.gather_run", l.gather_run, key::kElements, "local_gather, adjoining elements for each index");
+
+  visit("scheduling.psum_memset_on_gpsimd", c.scheduling.psum_memset_on_gpsimd, key::kFlag,
+        "else on the vector engine");
+  visit("scheduling.separate_store_queue", c.scheduling.separate_store_queue, key::kFlag,
+        "DMA stores do not follow the loads");
+
   auto& f = c.features;
   visit("features.exact_transpose", f.exact_transpose, key::kFeature, "tensor-engine transpose keeps bits");
   visit("features.psum_bfloat16", f.psum_bfloat16, key::kFeature, "matmul results as bfloat16");

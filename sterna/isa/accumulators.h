@@ -59,9 +59,13 @@ inline void begin_accumulation(Machine& m, ReduceCmd cmd, float identity, const 
 inline Status read_out_accumulators(Machine& m, const View& reduce_res, bool negate = false) {
   if (reduce_res.empty()) return {};
   STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
-  std::array<float, 128> values = m.vector_accumulator();
-  if (negate) alu_block(AluOp::kNegative, {values.data(), 128}, {values.data(), 128}, {values.data(), 128}, 1, 128);
-  store_column(res, values.data());
+  const float* values = m.vector_accumulator().data();
+  float negated[kMaxPartitions];
+  if (negate) {
+    alu_block(AluOp::kNegative, {values, res.rows}, {values, res.rows}, {negated, res.rows}, 1, res.rows);
+    values = negated;
+  }
+  store_column(res, values);
   return {};
 }
 

@@ -24,7 +24,9 @@ inline Status check_reach(const View& v, std::string_view what) {
 inline Status check_queue(const Rules& r, int32_t priority, DgeMode mode) {
   if (priority >= 0 && !r.chip->features.dma_priority)
     return Fault(FaultKind::kNotOnThisChip, "DMA5", "DMA priorities do not exist on this chip; leave 'priority' out.");
-  if (priority > 3) return Fault(FaultKind::kRuleBroken, "DMA5", cat("A DMA priority is 0 to 3, not ", priority, "."));
+  if (const int64_t priorities = r.chip->limits.dma_priorities; priority >= priorities)
+    return Fault(FaultKind::kRuleBroken, "DMA5",
+                 cat("A DMA priority is 0 to ", priorities - 1, ", not ", priority, "."));
   if (mode == DgeMode::kHardware && !r.chip->features.hardware_dge)
     return Fault(FaultKind::kNotOnThisChip, "DMA6",
                  "Hardware descriptor generation does not exist on this chip; use dge_mode unknown or swdge.");
@@ -142,19 +144,21 @@ struct DmaTranspose {
     if (dst.rows() != wanted[0] || dst.elements() != src.elements()) return Fault(FaultKind::kRuleBroken, "DT3", text);
     return r.compat("DT3", text);
   }
-  Status check_hardware() const {
+  Status check_hardware(const Limits& limits) const {
     const int64_t rows = src.dims[0].count, last = src.dims[src.ndim - 1].count;
-    if (size_of(src.dtype) == 2 && rows <= 16 && (rows & (rows - 1)) == 0 && last <= 128) return {};
+    const int64_t most_rows = limits.dge_transpose_rows, most_last = limits.dge_transpose_last;
+    if (size_of(src.dtype) == 2 && rows <= most_rows && (rows & (rows - 1)) == 0 && last <= most_last) return {};
     return Fault(FaultKind::kRuleBroken, "DT5",
-                 cat("Hardware descriptor generation transposes 2-byte types, 1, 2, 4, 8 or 16 rows of at most 128 in "
-                     "the last axis; src is ",
-                     shape_text(src), " ", name(src.dtype), "."));
+                 cat("Hardware descriptor generation transposes 2-byte types, a power of two of at most ", most_rows,
+                     " rows and at most ", most_last, " in the last axis; src is ", shape_text(src), " ",
+                     name(src.dtype), "."));
   }
   Status check_indirect_source(const Rules& r) const {
-    if (src.on_chip() || size_of(src.dtype) != 2 || src.dims[0].count % 16 != 0 || dge_mode == DgeMode::kHardware)
-      return r.compat("DT6", cat("A gathering transpose reads HBM, 2-byte types, a multiple of 16 rows, without "
-                                 "hardware descriptor generation; src is ",
-                                 shape_text(src), " ", name(src.dtype), " in ", name(src.memory), "."));
+    const int64_t rows = r.chip->limits.gather_transpose_rows;
+    if (src.on_chip() || size_of(src.dtype) != 2 || src.dims[0].count % rows != 0 || dge_mode == DgeMode::kHardware)
+      return r.compat("DT6", cat("A gathering transpose reads HBM, 2-byte types, a multiple of ", rows,
+                                 " rows, without hardware descriptor generation; src is ", shape_text(src), " ",
+                                 name(src.dtype), " in ", name(src.memory), "."));
     return {};
   }
   Status check(const Rules& r) {
@@ -169,7 +173,7 @@ struct DmaTranspose {
     STERNA_TRY(check_axes());
     STERNA_TRY(check_shape(r));
     if (src.kind == ViewKind::kIndirect) return check_indirect_source(r);
-    return dge_mode == DgeMode::kHardware ? check_hardware() : Status{};
+    return dge_mode == DgeMode::kHardware ? check_hardware(r.chip->limits) : Status{};
   }
   Status execute(Machine& m) const { return execute_dma_transpose(m, dst, src, oob_mode); }
   Work work(const Rules& r) const {

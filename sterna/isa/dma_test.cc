@@ -238,6 +238,28 @@ TEST_F(Dma, ComputeScattersAndGathersWithAddition) {
   EXPECT_EQ(get(src), (Values{26, 48, 62, 83}));
 }
 
+// A front end makes a new row of the table of dynamic offsets for each argument.
+TEST_F(Dma, ComputeKnowsItsReadModifyWriteByWhereItPoints) {
+  const View table = hbm({4, 2}, ramp(8)), src = with({2, 2}, {10, 20, 30, 40}), at = indices({3, 1});
+  const View written = indirect(table, at), read = indirect(table, at);
+  ASSERT_NE(written.dynamic, read.dynamic);
+  EXPECT_RUNS((DmaCompute{written, read, src}));
+  EXPECT_EQ(get(table), (Values{0, 1, 2 + 30, 3 + 40, 4, 5, 6 + 10, 7 + 20}));
+  EXPECT_FALSE(warned("ALIAS1"));
+}
+
+TEST_F(Dma, LimitsComeFromTheChip) {
+  use_chip("trn3");
+  const View h = hbm({4, 6}, ramp(24)), d = make({4, 6});
+  DmaCopy copy{d, h};
+  copy.priority = 3;
+  EXPECT_RUNS(copy);
+  copy.priority = 4;
+  EXPECT_REFUSED("DMA5", copy);
+  chip_.limits.dma_priorities.value = 5;
+  EXPECT_RUNS(copy);
+}
+
 TEST_F(Dma, ComputeRefusals) {
   const View a = hbm({2, 3}, ramp(6)), d = make({2, 3});
   DmaCompute i{d, a, a};

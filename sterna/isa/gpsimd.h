@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 
 #include "sterna/base/text.h"
 #include "sterna/isa/accumulators.h"
@@ -10,29 +11,50 @@
 #include "sterna/isa/rules.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/numerics/convert.h"
 #include "sterna/numerics/select.h"
 
 namespace sterna::gpsimd_engine {
 
 /// The affine part of iota and affine_select for one partition: sum of step * index for each element, outermost index
-/// first.
-inline std::vector<int32_t> pattern_row(const Pattern& pattern) {
-  std::vector<int32_t> row{0};
+/// first, modulo 2^32 as 32-bit integers wrap.
+inline std::vector<uint32_t> pattern_row(const Pattern& pattern) {
+  std::vector<uint32_t> row{0};
   for (int k = 0; k < pattern.n; ++k) {
-    std::vector<int32_t> wider;
+    const auto step = static_cast<uint32_t>(pattern.steps[k].step);
+    std::vector<uint32_t> wider;
     wider.reserve(row.size() * static_cast<size_t>(std::max(0, pattern.steps[k].count)));
-    for (int32_t base : row)
-      for (int32_t i = 0; i < pattern.steps[k].count; ++i) wider.push_back(base + i * pattern.steps[k].step);
+    for (uint32_t base : row)
+      for (int32_t i = 0; i < pattern.steps[k].count; ++i) wider.push_back(base + static_cast<uint32_t>(i) * step);
     row = std::move(wider);
   }
   return row;
 }
 
-/// A whole number given as an immediate or as a tensor of one element.
-inline Result<int32_t> whole_number(Machine& m, const Scalar& scalar) {
-  if (!scalar.is_view) return static_cast<int32_t>(static_cast<int64_t>(scalar.value));
+inline bool in_32_bits(double v) { return v >= INT32_MIN && v <= UINT32_MAX; }
+/// IOTA3: an immediate is a whole number of 32 bits, with or without a sign.
+inline Status check_whole(const Rules& r, const Scalar& scalar, std::string_view what) {
+  if (scalar.is_view) return {};
+  const double v = scalar.value;
+  if (!in_32_bits(v))
+    return Fault(FaultKind::kRuleBroken, "IOTA3", cat("'", what, "' must be a whole number of 32 bits, not ", v, "."));
+  if (v == std::floor(v)) return {};
+  return r.compat("IOTA3", cat("'", what, "' must be a whole number, not ", v, ". It is rounded to nearest even."));
+}
+/// A whole number given as an immediate or as a tensor of one element (IOTA3 if it is none): its low 32 bits.
+inline Result<uint32_t> whole_number(Machine& m, const Scalar& scalar) {
+  if (!scalar.is_view) return integer_bits(scalar.value < 0 ? DType::kInt32 : DType::kUInt32, scalar.value);
   STERNA_ASSIGN(const int64_t value, m.read_index({DynamicOffset::Source::kTensor, 0, scalar.view, 1, 0}, 0));
-  return static_cast<int32_t>(value);
+  if (!is_float(scalar.view.dtype)) return static_cast<uint32_t>(value);
+  STERNA_ASSIGN(Operand o, m.read(scalar.view, "offset"));  // an index is not negative; this may be
+  float x = 0;
+  load_row(o, 0, 0, 1, &x);
+  if (!in_32_bits(x)) return Fault(FaultKind::kBadInput, "IOTA3", cat("A whole number of 32 bits is needed, not ", x, "."));
+  return integer_bits(x < 0 ? DType::kInt32 : DType::kUInt32, x);
+}
+/// start + row * step, modulo 2^32.
+inline uint32_t row_start(uint32_t start, int64_t row, int32_t step) {
+  return start + static_cast<uint32_t>(row) * static_cast<uint32_t>(step);
 }
 
 /// IOTA1: the pattern covers a partition of dst. IOTA2: its counts are positive.
@@ -52,9 +74,9 @@ inline Status check_gpsimd(const Rules& r, std::initializer_list<const View*> vi
   return check_engine(r, EngineId::kGpSimd, {EngineId::kGpSimd}, views);
 }
 
-/// dst[p, i...] = offset + p * channel_multiplier + sum of step * index, in 32-bit integers, converted to dst.
+/// dst[p, i...] = offset + p * channel_multiplier + sum of step * index, in 32-bit integers that wrap, converted to dst.
 ///
-/// Rules   P1 P2 ENG2 IOTA1 (pattern covers dst) IOTA2
+/// Rules   P1 P2 ENG2 IOTA1 (pattern covers dst) IOTA2 (positive counts) IOTA3 (offset is a whole number)
 /// Source  nki.isa.iota (SDK 2.32)
 struct Iota {
   static constexpr Info info{"iota", 0xa0, "dst = offset + p * channel_multiplier + affine pattern", "nki.isa.iota"};
@@ -73,19 +95,20 @@ struct Iota {
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_gpsimd(r, {&dst}));
+    STERNA_TRY(check_whole(r, offset, "offset"));
     return check_pattern(pattern, dst);
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(const int32_t start, whole_number(m, offset));
+    STERNA_ASSIGN(const uint32_t start, whole_number(m, offset));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
-    const std::vector<int32_t> affine = pattern_row(pattern);
+    const std::vector<uint32_t> affine = pattern_row(pattern);
     const bool whole = is_integer(dst.dtype) && size_of(dst.dtype) == 4;
     std::vector<float> row(whole ? 0 : affine.size());
     std::vector<uint32_t> words(whole ? affine.size() : 0);
     for (int64_t p = 0; p < d.rows; ++p) {
-      const auto base = static_cast<int32_t>(start + p * channel_multiplier);
-      for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint32_t>(base + affine[i]);
-      for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(base + affine[i]);
+      const uint32_t base = row_start(start, p, channel_multiplier);
+      for (size_t i = 0; i < words.size(); ++i) words[i] = base + affine[i];
+      for (size_t i = 0; i < row.size(); ++i) row[i] = to_float_bits(DType::kInt32, base + affine[i]);
       if (whole)
         store_bits(d, p, 0, d.cols, words.data());
       else
@@ -99,7 +122,7 @@ struct Iota {
 /// dst = on_true_tile where cmp_op(offset + p * channel_multiplier + affine pattern, 0), else on_false_value.
 ///
 /// Types   the comparison is of 32-bit integers; equal types keep bits, others go through fp32
-/// Rules   P1 P2 ENG2 SHAPE1 SHAPE2 IOTA1 IOTA2 AFF1 (a comparison)
+/// Rules   P1 P2 ENG2 SHAPE1 SHAPE2 IOTA1 IOTA2 IOTA3 AFF1 (a comparison)
 /// Source  nki.isa.affine_select (SDK 2.32)
 struct AffineSelect {
   static constexpr Info info{"affine_select", 0xa1, "dst = on_true_tile where an affine value compares with 0",
@@ -132,15 +155,16 @@ struct AffineSelect {
       return Fault(FaultKind::kRuleBroken, "AFF1", cat("'cmp_op' is ", name(cmp_op), ", which does not compare."));
     if (on_false_value.is_view || on_false_value.is_none)
       return Fault(FaultKind::kWrongType, "ARG3", "'on_false_value' of affine_select must be a number.");
+    STERNA_TRY(check_whole(r, offset, "offset"));
     return check_pattern(pattern, dst);
   }
   template <class Compare>
-  static void compare(const std::vector<int32_t>& affine, int32_t base, std::vector<uint32_t>& mask, Compare holds) {
-    const int32_t* from = affine.data();
+  static void compare(const std::vector<uint32_t>& affine, uint32_t base, std::vector<uint32_t>& mask, Compare holds) {
+    const uint32_t* from = affine.data();
     uint32_t* to = mask.data();
-    for (size_t i = 0, n = affine.size(); i < n; ++i) to[i] = holds(base + from[i]);
+    for (size_t i = 0, n = affine.size(); i < n; ++i) to[i] = holds(static_cast<int32_t>(base + from[i]));
   }
-  void fill_mask(const std::vector<int32_t>& affine, int32_t base, std::vector<uint32_t>& mask) const {
+  void fill_mask(const std::vector<uint32_t>& affine, uint32_t base, std::vector<uint32_t>& mask) const {
     switch (cmp_op) {
       case AluOp::kEqual: return compare(affine, base, mask, [](int32_t v) { return v == 0; });
       case AluOp::kNotEqual: return compare(affine, base, mask, [](int32_t v) { return v != 0; });
@@ -151,12 +175,12 @@ struct AffineSelect {
     }
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(const int32_t start, whole_number(m, offset));
+    STERNA_ASSIGN(const uint32_t start, whole_number(m, offset));
     STERNA_ASSIGN(Operand a, m.read(on_true_tile, "on_true_tile"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
-    const std::vector<int32_t> affine = pattern_row(pattern);
+    const std::vector<uint32_t> affine = pattern_row(pattern);
     const bool same = a.dtype == d.dtype;
     const auto other = static_cast<float>(on_false_value.value);
     const uint32_t other_bits = same ? value_bits(d.dtype, other) : std::bit_cast<uint32_t>(other);
@@ -164,7 +188,7 @@ struct AffineSelect {
       std::vector<uint32_t> mask(affine.size()), words(affine.size());
       auto* floats = reinterpret_cast<float*>(words.data());
       for (int64_t p = begin; p < end; ++p) {
-        fill_mask(affine, static_cast<int32_t>(start + p * channel_multiplier), mask);
+        fill_mask(affine, row_start(start, p, channel_multiplier), mask);
         if (same)
           load_bits(a, p, 0, d.cols, words.data());
         else
@@ -175,7 +199,7 @@ struct AffineSelect {
         else
           store_row(d, p, 0, d.cols, floats);
       }
-    });
+    }, rows_may_meet(d));
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, EngineId::kGpSimd, {&dst, &on_true_tile}); }
@@ -211,7 +235,7 @@ struct TensorPartitionReduce {
     STERNA_TRY(check_cols(dst, data.cols(), "dst"));
     STERNA_TRY(check_reduce_op(
         op, {AluOp::kAdd, AluOp::kAverage, AluOp::kMaximum, AluOp::kBitwiseOr, AluOp::kBitwiseAnd}, "op"));
-    return is_bitwise(op) ? check_integers({&dst, &data}, op) : Status{};
+    return is_bitwise(op) ? check_bits(r, {&dst, &data}, op) : Status{};
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
@@ -306,14 +330,14 @@ struct SequenceBounds {
 /// last element how many there are. The other partitions of dst stay as they are.
 ///
 /// Shapes  src: [P, N]; dst: [P, N + 1]
-/// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 NZ1 (types)
+/// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 NZ1 (types) IOTA3 (index_offset and padding_val are whole numbers)
 /// Source  nki.isa.nonzero_with_count (SDK 2.32)
 struct NonzeroWithCount {
   static constexpr Info info{"nonzero_with_count", 0xa6, "where elements are not zero, and how many",
                              "nki.isa.nonzero_with_count"};
-  static constexpr int64_t kEvery = 16;  ///< partitions of one GpSimd core; it uses the first
   View dst, src;
   Scalar index_offset = Scalar::of(0.0), padding_val = Scalar::of(-1.0);
+  int32_t every = 0;  ///< partitions of one GpSimd core, which uses the first: check() asks the chip
 
   static constexpr auto fields() {
     using I = NonzeroWithCount;
@@ -327,33 +351,36 @@ struct NonzeroWithCount {
     STERNA_TRY(check_gpsimd(r, {&dst, &src}));
     STERNA_TRY(check_rows(src, dst, "src"));
     STERNA_TRY(check_cols(dst, src.cols() + 1, "dst"));
+    STERNA_TRY(check_whole(r, index_offset, "index_offset"));
+    STERNA_TRY(check_whole(r, padding_val, "padding_val"));
     if (dst.dtype != DType::kInt32 || (src.dtype != DType::kInt32 && src.dtype != DType::kFloat32))
       return Fault(FaultKind::kRuleBroken, "NZ1",
                    cat("nonzero_with_count writes int32 from float32 or int32, not ", name(dst.dtype), " from ",
                        name(src.dtype), "."));
+    every = static_cast<int32_t>(r.chip->limits.gpsimd_core_partitions);
     return {};
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(const int32_t first, whole_number(m, index_offset));
-    STERNA_ASSIGN(const int32_t padding, whole_number(m, padding_val));
+    STERNA_ASSIGN(const uint32_t first, whole_number(m, index_offset));
+    STERNA_ASSIGN(const uint32_t padding, whole_number(m, padding_val));
     STERNA_ASSIGN(Operand a, m.read(used_rows(src), "src"));
     STERNA_ASSIGN(Operand d, m.write(used_rows(dst), "dst"));
     std::vector<float> row(static_cast<size_t>(a.cols));
     std::vector<uint32_t> result(static_cast<size_t>(d.cols));
     for (int64_t p = 0; p < a.rows; ++p) {
       load_row(a, p, 0, a.cols, row.data());
-      std::fill(result.begin(), result.end(), static_cast<uint32_t>(padding));
+      std::fill(result.begin(), result.end(), padding);
       uint32_t count = 0;
       for (size_t i = 0; i < row.size(); ++i)
-        if (row[i] != 0.0f) result[count++] = static_cast<uint32_t>(first) + static_cast<uint32_t>(i);
+        if (row[i] != 0.0f) result[count++] = first + static_cast<uint32_t>(i);
       result.back() = count;
       store_bits(d, p, 0, d.cols, result.data());
     }
     return {};
   }
-  static View used_rows(View v) {
-    v.dims[0].stride *= kEvery;
-    v.dims[0].count = static_cast<int32_t>((v.dims[0].count + kEvery - 1) / kEvery);
+  View used_rows(View v) const {
+    v.dims[0].stride *= every;
+    v.dims[0].count = (v.dims[0].count + every - 1) / every;
     return v;
   }
   Work work(const Rules& r) const { return count_elements(r, EngineId::kGpSimd, {&dst, &src}); }

@@ -111,21 +111,20 @@ struct NcNGather {
   }
 };
 
-/// In each group of 16 partitions: the group's indices, read partition by partition and then column by column, name
+/// In each group of partitions that one GpSimd core has (16): the group's indices, read partition by partition and then column by column, name
 /// places in the partitions of src_buffer; dst gets num_elem_per_idx adjoining elements from each, in every partition
 /// of the group.
 ///
-/// Shapes  src_buffer: [P, N]; index: [P, M]; dst: [P, num_valid_indices * num_elem_per_idx]; P a multiple of 16
+/// Shapes  src_buffer: [P, N]; index: [P, M]; dst: [P, num_valid_indices * num_elem_per_idx]; P a multiple of the group
 /// Types   bits are kept; index uint16
 /// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 GAT1 GAT2 GAT4 (P) GAT5 (num_elem_per_idx) GAT6 (number of indices) GAT7 (index
 /// type) Source  nki.isa.local_gather (SDK 2.32)
 struct LocalGather {
   static constexpr Info info{"local_gather", 0xa4, "gather by indices shared by 16 partitions", "nki.isa.local_gather"};
-  static constexpr int64_t kGroup = 16;
-  static constexpr int64_t kMost = 4096;
   View dst, src_buffer, index;
   int32_t num_elem_per_idx = 1;
   int32_t num_valid_indices = -1;
+  int32_t group_rows = 0;  ///< partitions of one GpSimd core: check() asks the chip
 
   static constexpr auto fields() {
     using I = LocalGather;
@@ -134,8 +133,10 @@ struct LocalGather {
                       option("num_elem_per_idx", &I::num_elem_per_idx, "adjoining elements for each index"),
                       option("num_valid_indices", &I::num_valid_indices, "indices of a group that count, -1: all")};
   }
-  int64_t valid() const { return num_valid_indices > 0 ? num_valid_indices : index.cols() * kGroup; }
+  int64_t valid() const { return num_valid_indices > 0 ? num_valid_indices : index.cols() * group_rows; }
   Status check(const Rules& r) {
+    const int64_t most = r.chip->limits.gather_indices, most_run = r.chip->limits.gather_run;
+    group_rows = static_cast<int32_t>(r.chip->limits.gpsimd_core_partitions);
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, src_buffer, "src_buffer"));
     STERNA_TRY(check_tile(r, index, "index"));
@@ -146,14 +147,14 @@ struct LocalGather {
     auto broken = [](const char* rule, std::string text) {
       return Fault(FaultKind::kRuleBroken, rule, std::move(text));
     };
-    if (dst.rows() % kGroup != 0)
-      return broken("GAT4",
-                    cat("local_gather works on groups of 16 partitions; ", dst.rows(), " is not a multiple of 16."));
-    if (num_elem_per_idx < 1 || num_elem_per_idx > 32 || (num_elem_per_idx & (num_elem_per_idx - 1)) != 0)
-      return broken("GAT5", cat("num_elem_per_idx is 1, 2, 4, 8, 16 or 32, not ", num_elem_per_idx, "."));
-    if (valid() > index.cols() * kGroup || valid() > kMost)
-      return broken("GAT6", cat("A group has ", index.cols() * kGroup, " indices, ", valid(),
-                                " are asked for; at most ", kMost, " are taken."));
+    if (dst.rows() % group_rows != 0)
+      return broken("GAT4", cat("local_gather works on groups of ", group_rows, " partitions; ", dst.rows(),
+                                " is not a multiple of that."));
+    if (num_elem_per_idx < 1 || num_elem_per_idx > most_run || (num_elem_per_idx & (num_elem_per_idx - 1)) != 0)
+      return broken("GAT5", cat("num_elem_per_idx is a power of two up to ", most_run, ", not ", num_elem_per_idx, "."));
+    if (valid() > index.cols() * group_rows || valid() > most)
+      return broken("GAT6", cat("A group has ", index.cols() * group_rows, " indices, ", valid(),
+                                " are asked for; at most ", most, " are taken."));
     if (is_float(index.dtype)) return broken("GAT7", cat("'index' must be uint16, not ", name(index.dtype), "."));
     if (index.dtype != DType::kUInt16)
       STERNA_TRY(r.compat("GAT7", cat("'index' must be uint16, not ", name(index.dtype), ".")));
@@ -164,7 +165,7 @@ struct LocalGather {
     const std::vector<ElementState> states = m.element_states_if_partial(index);
     for (size_t i = 0; i < states.size(); ++i) {
       const int64_t row = static_cast<int64_t>(i) / index.cols(), col = static_cast<int64_t>(i) % index.cols();
-      if (states[i] == ElementState::kDefined || col * kGroup + row % kGroup >= valid()) continue;
+      if (states[i] == ElementState::kDefined || col * group_rows + row % group_rows >= valid()) continue;
       STERNA_ASSIGN(Operand refused, m.read(index, "index"));
       (void)refused;
     }
@@ -179,13 +180,13 @@ struct LocalGather {
     STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
     RowGather gather(m, dst, d, src_buffer, s);
     std::vector<int64_t> from(static_cast<size_t>(d.cols));
-    for (int64_t group = 0; group < d.rows; group += kGroup) {
+    for (int64_t group = 0; group < d.rows; group += group_rows) {
       for (int64_t k = 0; k < valid(); ++k) {
-        const int64_t first = words[static_cast<size_t>((group + k % kGroup) * at.cols + k / kGroup)];
+        const int64_t first = words[static_cast<size_t>((group + k % group_rows) * at.cols + k / group_rows)];
         STERNA_TRY(check_index(first, s.cols - num_elem_per_idx + 1, group, "index"));
         for (int64_t e = 0; e < num_elem_per_idx; ++e) from[static_cast<size_t>(k * num_elem_per_idx + e)] = first + e;
       }
-      for (int64_t r = group; r < group + kGroup; ++r) gather.row(r, from);
+      for (int64_t r = group; r < group + group_rows; ++r) gather.row(r, from);
     }
     gather.finish();
     return {};

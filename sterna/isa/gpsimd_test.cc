@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sterna/isa/gpsimd.h"
 
+#include <cmath>
+
 #include "sterna/isa/control.h"
 #include "sterna/isa/dma.h"
 #include "sterna/isa/scalar.h"
@@ -34,6 +36,41 @@ TEST_F(GpSimd, IotaTakesItsOffsetFromATensorAndConverts) {
   EXPECT_REFUSED("UNINIT1", (Iota{d, {1, {{2, 3}}}, Scalar::of(make({1, 1}, kI32))}));
 }
 
+TEST_F(GpSimd, IotaWrapsAs32BitIntegersDo) {
+  const View d = make({2, 2}, kI32);
+  EXPECT_RUNS((Iota{d, {1, {{INT32_MAX, 2}}}, Scalar::of(2147483647.0), INT32_MAX}));
+  EXPECT_EQ(get_bits(d), (Words{0x7fffffff, 0xfffffffe, 0xfffffffe, 0x7ffffffd}));
+  const View far = make({1, 3}, kI32);  // 2 * INT32_MAX is beyond 32 bits
+  EXPECT_RUNS((Iota{far, {1, {{INT32_MAX, 3}}}}));
+  EXPECT_EQ(get_bits(far), (Words{0, 0x7fffffff, 0xfffffffe}));
+}
+
+TEST_F(GpSimd, OffsetsAreWholeNumbersOf32Bits) {
+  const View d = make({1, 1}, kI32);
+  const Pattern one{1, {{1, 1}}};
+  for (const double bad : {std::nan(""), HUGE_VAL, 1e30, -2147483649.0, 4294967296.0}) {
+    EXPECT_REFUSED("IOTA3", (Iota{d, one, Scalar::of(bad)}));
+    EXPECT_REFUSED("IOTA3", (AffineSelect{d, one, 0, d, Scalar::of(0.0), AluOp::kEqual, Scalar::of(bad)}));
+    EXPECT_REFUSED("IOTA3", (NonzeroWithCount{make({16, 2}, kI32), with({16, 1}, ramp(16)), Scalar::of(bad)}));
+  }
+  EXPECT_RUNS((Iota{d, one, Scalar::of(4294967295.0)}));
+  EXPECT_EQ(get_bits(d), Words{0xffffffff});
+  EXPECT_RUNS((Iota{d, one, Scalar::of(2.5)}));
+  EXPECT_EQ(get_bits(d), Words{2});
+  EXPECT_TRUE(warned("IOTA3"));
+  EXPECT_RUNS((Iota{d, one, Scalar::of(with({1, 1}, {-5}))}));
+  EXPECT_EQ(get_bits(d), Words{0xfffffffb});
+  for (const float bad : {std::nanf(""), HUGE_VALF, 1e30f, -3e9f})
+    EXPECT_REFUSED("IOTA3", (Iota{d, one, Scalar::of(with({1, 1}, {bad}))}));
+  strict_ = true;
+  EXPECT_REFUSED("IOTA3", (Iota{d, one, Scalar::of(2.5)}));
+}
+
+TEST_F(GpSimd, APatternTooLargeToCountIsRefused) {
+  // The product of the counts is 2^64 + 4.
+  EXPECT_REFUSED("IOTA1", (Iota{make({1, 4}, kI32), {3, {{1, 2147418113}, {1, 1718039348}, {1, 5}}}}));
+}
+
 TEST_F(GpSimd, IotaRefusals) {
   EXPECT_REFUSED("IOTA1", (Iota{make({2, 3}, kI32), {1, {{1, 4}}}}));
   EXPECT_REFUSED("IOTA2", (Iota{make({2, 1}, kI32), {2, {{1, -1}, {1, -1}}}}));
@@ -49,6 +86,12 @@ TEST_F(GpSimd, AffineSelectMakesACausalMask) {
   for (int p = 0; p < 4; ++p)
     for (int i = 0; i < 4; ++i)
       EXPECT_EQ(get(d)[static_cast<size_t>(4 * p + i)], p - i >= 0 ? static_cast<float>(4 * p + i + 1) : -9984.0f);
+}
+
+TEST_F(GpSimd, AffineSelectComparesAs32BitIntegersDo) {
+  const View x = with({1, 2}, {5, 6}), d = make({1, 2});  // 2^31 - 1 + 1 is negative
+  EXPECT_RUNS((AffineSelect{d, {1, {{1, 2}}}, 0, x, Scalar::of(0.0), AluOp::kGreater, Scalar::of(2147483647.0)}));
+  EXPECT_EQ(get(d), (Values{5, 0}));
 }
 
 TEST_F(GpSimd, AffineSelectKnowsEveryComparison) {

@@ -13,6 +13,7 @@
 // into its part of the table. To add an instruction, add the struct and its name in that list.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -53,9 +54,10 @@ struct Pattern {
   struct Step {
     int32_t step, count;
   } steps[4] = {};
+  /// How many, of positive counts; INT32_MAX and beyond, which no tile has, all count as INT32_MAX.
   int64_t elements() const {
     int64_t total = 1;
-    for (int i = 0; i < n; ++i) total *= steps[i].count;
+    for (int i = 0; i < n; ++i) total = std::min<int64_t>(total * steps[i].count, INT32_MAX);
     return total;
   }
 };

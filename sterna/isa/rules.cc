@@ -2,6 +2,7 @@
 #include "sterna/isa/rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sterna/base/text.h"
 #include "sterna/machine/rows.h"
@@ -102,14 +103,53 @@ Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<E
   return {};
 }
 
-Status check_integers(std::initializer_list<const View*> views, AluOp op) {
+int bit_width(std::initializer_list<DType> types) {
+  int width = 0;
+  for (DType t : types) width = std::max(width, 8 * size_of(t));
+  return width;
+}
+
+namespace {
+
+int width_of(std::initializer_list<const View*> views) {
+  int width = 0;
+  for (const View* v : views) width = std::max(width, 8 * size_of(v->dtype));
+  return width;
+}
+
+Fault not_whole(AluOp op, std::string_view what) {
+  return broken("TYPE1", cat(name(op), " works on bits and does not convert: ", what));
+}
+
+}  // namespace
+
+Status check_bits(const Rules& rules, std::initializer_list<const View*> views, AluOp op) {
   for (const View* v : views)
-    if (!v->empty() && !is_integer(v->dtype))
-      return broken(
-          "TYPE1",
-          cat(name(op), " works on bits and does not convert: every operand must be of an integer type, one is ",
-              name(v->dtype), "."));
+    if (!is_integer(v->dtype))
+      return not_whole(op, cat("every operand must be of an integer type, one is ", name(v->dtype), "."));
+  const int width = width_of(views);
+  for (const View* v : views)
+    if (8 * size_of(v->dtype) != width)
+      return rules.compat("BITS1", cat(name(op), " on operands or to a result of different widths (", name(v->dtype),
+                                       ", ", width, " bits): each operand is extended by its own type to ", width,
+                                       " bits, and the low bits of the result are kept."));
   return {};
+}
+
+Status check_bit_operand(const Rules& rules, const Scalar& operand, std::initializer_list<const View*> views, AluOp op,
+                         std::string_view what) {
+  if (operand.is_none || op == AluOp::kBypass || is_unary(op)) return {};
+  if (operand.is_view) {
+    const View* first = *views.begin();
+    const View* widest = first;
+    for (const View* v : views)
+      if (size_of(v->dtype) > size_of(widest->dtype)) widest = v;
+    return check_bits(rules, {&operand.view, widest}, op);
+  }
+  const int width = width_of(views);
+  const double end = std::ldexp(1.0, width);
+  if (operand.value >= -end / 2 && operand.value < end && operand.value == std::floor(operand.value)) return {};
+  return not_whole(op, cat("'", what, "' must be a whole number of ", width, " bits, not ", operand.value, "."));
 }
 
 Status check_arithmetic(AluOp op, std::string_view what) {
@@ -135,9 +175,7 @@ Status check_cols(const View& view, int64_t cols, std::string_view what) {
 
 uint32_t value_bits(DType type, double value) {
   if (is_packed(type)) return 0;
-  if (!is_integer(type) || type == DType::kBool) return from_float_bits(type, static_cast<float>(value));
-  const auto whole = static_cast<uint32_t>(static_cast<int64_t>(value));
-  return size_of(type) == 4 ? whole : whole & ((1u << (8 * size_of(type))) - 1);
+  return is_integer(type) ? integer_bits(type, value) : from_float_bits(type, static_cast<float>(value));
 }
 
 Work count_elements(const Rules&, EngineId engine, std::initializer_list<const View*> views) {
@@ -207,14 +245,14 @@ Status map_words(Machine& m, const Operand& dst, const Operand& a, const Operand
         const Words x = bits_of_row(a, r, c, n, 0), y = bits_of_row(b, r, c, n, 1);
         put_bits(dst, r, c, n, [&](uint32_t* out) { f(x, y, out, n); });
       }
-  });
+  }, rows_may_meet(dst));
   return {};
 }
 
 }  // namespace
 
 Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op) {
-  const int bits = 8 * size_of(a.dtype);
+  const int bits = bit_width({dst.dtype, a.dtype, b.dtype});
   return map_words(m, dst, a, b,
                    [=](Words x, Words y, uint32_t* out, int64_t n) { alu_bits_block(op, x, y, out, n, bits); });
 }
@@ -224,8 +262,8 @@ Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Oper
                    [=](Words x, Words y, uint32_t* out, int64_t n) { alu_int_block(op, x, y, out, n, is_signed); });
 }
 
-void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count) {
-  const int bits = 8 * size_of(a.dtype);
+void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count,
+                     int bits) {
   over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       for (int64_t c = 0; c < dst.cols; c += kPiece) {
@@ -239,7 +277,7 @@ void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const Bit
           }
         });
       }
-  });
+  }, rows_may_meet(dst));
 }
 
 }  // namespace sterna

@@ -23,8 +23,15 @@ Status check_not_both_psum(const View& a, const View& b, std::string_view what_a
 /// ENG1: the engine is one of those listed; ENG2: GpSimd does not reach PSUM (asks the chip).
 Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<EngineId> allowed,
                     std::initializer_list<const View*> operands);
-/// TYPE1: every view is of an integer type (bit operations do not convert).
-Status check_integers(std::initializer_list<const View*> views, AluOp op);
+/// TYPE1: every view is of an integer type (bit operators do not convert), and every immediate that `op` uses is a whole
+/// number that the widest of the views can hold, with or without a sign. BITS1: the views are of one width. Where they
+/// are not, each operand is extended by its own type (zeros, or the sign) to the widest of operands and result, `op`
+/// works there, and the low bits of its result are kept.
+Status check_bits(const Rules& rules, std::initializer_list<const View*> views, AluOp op);
+Status check_bit_operand(const Rules& rules, const Scalar& operand, std::initializer_list<const View*> views, AluOp op,
+                         std::string_view what);
+/// The bits in which a bit operator works: those of the widest.
+int bit_width(std::initializer_list<DType> types);
 
 /// OPS2: an arithmetic operator, where bit operators are not taken.
 Status check_arithmetic(AluOp op, std::string_view what);
@@ -44,10 +51,11 @@ Work count_dma(const Rules& rules, const View& dst, const View& src);
 void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out,
                   const struct Piece& piece);
 
-/// The bits of one element of `type` with this value (integers exactly), zero beyond the element's size.
+/// The bits of one element of `type` with this value, zero beyond the element's size: exact for integers, else rounded
+/// to nearest even; integers saturate and take NaN as 0 (numerics/convert.h).
 uint32_t value_bits(DType type, double value);
 
-/// Elementwise work on raw bits: out[i] = alu_bits(op, a[i], b[i]).
+/// Elementwise work on raw bits: out[i] = alu_bits(op, a[i], b[i]) in the width of the widest of the three.
 Status map_bits(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op);
 /// Exact 32-bit integer arithmetic: out[i] = alu_int(op, a[i], b[i]).
 Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Operand& b, AluOp op, bool is_signed);
@@ -57,7 +65,7 @@ struct BitStep {
   bool reverse;
   const uint32_t* words;
 };
-/// One or two steps on raw bits, one after the other: out[i] = steps(a[i]).
-void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count);
+/// One or two steps on raw bits, one after the other, in `bits` bits: out[i] = steps(a[i]).
+void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count, int bits);
 
 }  // namespace sterna

@@ -2,6 +2,9 @@
 // Instructions of the scalar engine.
 #pragma once
 
+#include <mutex>
+#include <utility>
+
 #include "sterna/base/text.h"
 #include "sterna/isa/rules.h"
 #include "sterna/isa/sums.h"
@@ -10,13 +13,55 @@
 
 namespace sterna::scalar_engine {
 
+/// ACT3: the first input, row after row, that is outside a function's documented range. Pieces may come from any thread
+/// in any order.
+class RangeCheck {
+ public:
+  explicit RangeCheck(Function op) : op_(op), range_(documented_range(op)), limited_(range_.limited()) {}
+
+  void look(ConstBlock in, const Piece& p) {
+    if (!limited_) return;
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const float* row = in.data + r * in.pitch;
+      uint32_t outside = 0;
+      for (int64_t c = 0; c < p.cols; ++c) outside |= range_.excludes(row[c]);
+      if (outside == 0) continue;
+      const float* first = std::find_if(row, row + p.cols, [this](float x) { return range_.excludes(x); });
+      return note(p.row + r, p.col + (first - row), *first);
+    }
+  }
+  void warn(Machine& m) const {
+    if (row_ == INT64_MAX) return;
+    const std::string hole = range_.hole > 0 ? cat(", without what is nearer to 0 than ", range_.hole) : "";
+    m.warn("ACT3", cat(name(op_), " is documented for inputs from ", range_.low, " to ", range_.high, hole,
+                       "; the first outside is ", value_, " in partition ", row_,
+                       ". The mathematical value is used; the chip's may differ."));
+  }
+
+ private:
+  void note(int64_t row, int64_t col, float value) {
+    const std::scoped_lock lock(mutex_);
+    if (std::pair(row, col) >= std::pair(row_, col_)) return;
+    row_ = row;
+    col_ = col;
+    value_ = value;
+  }
+  Function op_;
+  FunctionRange range_;
+  bool limited_;
+  std::mutex mutex_;
+  int64_t row_ = INT64_MAX, col_ = INT64_MAX;
+  float value_ = 0;
+};
+
 /// dst = op(data * scale + bias), with an optional sum over the free axes into the engine's accumulators.
 ///
 /// Shapes  dst, data: [P, N]; scale, bias: immediate or (P, 1); reduce_res: (P, 1)
 /// Types   fp32, each step rounded once; the sum is of the fp32 results before conversion to dst. A plain copy (scale
 /// 1, no bias) of
 ///         equal types keeps bits where the chip's scalar engine does
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only) ACT2 (no prelu)
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only) ACT2 (no prelu) ACT3 (a remark: an input of op outside
+///         its documented range, numerics/functions.h)
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
   static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed",
@@ -71,7 +116,7 @@ struct Activation {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
-    float bias_buffer[128], scale_buffer[128];
+    float bias_buffer[kMaxPartitions], scale_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values b, m.read_scalar(bias, a.rows, bias_buffer, "bias"));
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(scale, a.rows, scale_buffer, "scale"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -97,6 +142,7 @@ struct Activation {
   /// The three steps on every element of `a`, and their sums.
   void compute(Machine& m, const Operand& d, const Operand& a, const Machine::Values& s, const Machine::Values& b,
                RowSums& sums) const {
+    RangeCheck range(op);
     map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       ConstBlock from = x[0];
       if (scaled()) {
@@ -107,9 +153,11 @@ struct Activation {
         apply_scalar(AluOp::kAdd, from, b, false, o, p);
         from = {o.data, o.pitch};
       }
+      range.look(from, p);
       function_block(op, from, o, p.rows, p.cols);
       if (reduces()) sums.add({o.data, o.pitch}, p);
     });
+    range.warn(m);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kScalar, {&dst, &data});

@@ -111,6 +111,54 @@ TEST_F(ScalarEngine, PreluIsRefusedSinceItsSlopeHasNoOperand) {
   EXPECT_EQ(run(Activation{d, Function::kPrelu, x}).error().kind, FaultKind::kUnknownBehaviour);
 }
 
+// "Supported Activation Functions": log is valid from 2^-64 to 2^64, rsqrt from 2^-87, sin in [-pi, pi].
+TEST_F(ScalarEngine, AnInputOutsideTheDocumentedRangeIsRemarkedOnce) {
+  Values v(4 * 3, 1.0f);
+  v[5] = -1.0f;  // partition 1
+  v[7] = 0.0f;
+  const View x = with({4, 3}, v), d = make({4, 3});
+  EXPECT_RUNS((Activation{d, Function::kLog, x}));
+  ASSERT_EQ(m_.warnings().size(), 1u);
+  EXPECT_EQ(m_.warnings()[0].rule, "ACT3");
+  for (const char* piece : {"log", "-1", "partition 1"})
+    EXPECT_NE(m_.warnings()[0].message.find(piece), std::string::npos) << piece << m_.warnings()[0].message;
+  // What counts is the function's input: after scale and bias.
+  m_.warnings().clear();
+  EXPECT_RUNS((Activation{d, Function::kLog, x, Scalar::of(2.0)}));
+  EXPECT_RUNS((Activation{d, Function::kSin, x, Scalar::of(2.125)}));
+  EXPECT_TRUE(m_.warnings().empty());
+  EXPECT_RUNS((Activation{d, Function::kSin, x, Scalar::of(2.25)}));
+  EXPECT_TRUE(warned("ACT3"));
+  m_.warnings().clear();
+  for (Function f : {Function::kExp, Function::kCopy, Function::kTanh, Function::kSinFull})
+    EXPECT_RUNS((Activation{d, f, with({4, 3}, Values(12, 1e30f))}));
+  EXPECT_TRUE(m_.warnings().empty());
+  // The reciprocal's range has a hole around zero.
+  EXPECT_RUNS((Activation{d, Function::kReciprocal, with({4, 3}, Values(12, 0x1p-42f))}));
+  EXPECT_TRUE(m_.warnings().empty());
+  EXPECT_RUNS((Activation{d, Function::kReciprocal, x}));
+  EXPECT_TRUE(warned("ACT3"));
+}
+
+TEST_F(ScalarEngine, TheRemarkOnTheRangeNamesTheFirstValueOnAnyNumberOfThreads) {
+  const int64_t rows = 128, cols = 9000;
+  Values v(static_cast<size_t>(rows * cols), 1.0f);
+  for (size_t r = 3; r < 128; ++r) v[r * 9000 + 8999 - r] = -static_cast<float>(r);
+  ThreadPool many{4};
+  Machine m(options(), &many, &tensors_, &dynamics_);
+  const View x = with({rows, cols}, v), d = make({rows, cols});
+  for (uint32_t t = 0; t < tensors_.size(); ++t) ASSERT_TRUE(m.allocate(t));
+  auto o = m.write(x, "test");
+  for (int64_t r = 0; r < rows; ++r) store_row(*o, r, 0, cols, v.data() + r * cols);
+  for (uint32_t i = 0; i < 8; ++i) {
+    m.warnings().clear();
+    m.begin_instruction(i);
+    ASSERT_TRUE((Activation{d, Function::kSqrt, x}.execute(m)));
+    ASSERT_EQ(m.warnings().size(), 1u);
+    EXPECT_NE(m.warnings()[0].message.find("-3 in partition 3"), std::string::npos) << m.warnings()[0].message;
+  }
+}
+
 TEST_F(ScalarEngine, Refusals) {
   const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
   EXPECT_REFUSED("ARG2", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, View{}}));

@@ -13,7 +13,7 @@ namespace sterna {
 /// Order: element i joins partial i mod 16 in ascending order, then the tree 8, 4, 2, 1 (alu.h).
 class RowSums {
  public:
-  /// `rows` rows (at most 128, the lanes of an engine) of `cols` elements. rows 0: nothing will be added.
+  /// `rows` rows (at most kMaxPartitions) of `cols` elements. rows 0: nothing will be added.
   RowSums(AluOp op, int64_t rows, int64_t cols) : op_(op), rows_(rows), whole_rows_(cols <= kPiece) {
     if (rows > 0 && !whole_rows_)
       partials_.assign(static_cast<size_t>(rows) * kReductionPartials, reduction_identity(op));
@@ -39,7 +39,7 @@ class RowSums {
   AluOp op_;
   int64_t rows_;
   bool whole_rows_;  // no row is cut into pieces
-  float results_[128];
+  float results_[kMaxPartitions];
   std::vector<float> partials_;
 };
 

@@ -13,9 +13,11 @@ namespace sterna::tensor_engine {
 /// dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n]; the contraction runs over partitions.
 ///
 /// Shapes  stationary [K, M], moving [K, N], dst [M, N]; double row: [K, 2, M], [K, 2, N]
-/// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating
+/// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating;
+///         is_transpose with the identity as moving keeps the bits of stationary on chips that can, when it overwrites
 /// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
-/// row) MM9 (dst type) Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location
+/// row) MM9 (dst type) MM11 (moving is the identity of a transpose) MM12 (dst has the type of transposed data)
+/// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location
 /// overwrites, later ones add
 struct NcMatmul {
   static constexpr Info info{"nc_matmul", 0x60, "dst (+)= stationary^T @ moving", "nki.isa.nc_matmul"};
@@ -24,6 +26,7 @@ struct NcMatmul {
   AccumulateFlag accumulate = AccumulateFlag::kAuto;
   Ints tile_position, tile_size;
   PerfMode perf_mode = PerfMode::kNone;
+  bool exact_transpose = false;  ///< keeps bits: check() finds out, since it depends on the chip
 
   static constexpr auto fields() {
     using I = NcMatmul;
@@ -44,7 +47,7 @@ struct NcMatmul {
   int64_t out_cols() const { return moving.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   Status check(const Rules& r);
   Status execute(Machine& m) const {
-    return execute_matmul(m, {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, is_transpose});
+    return execute_matmul(m, {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, exact_transpose});
   }
   Work work(const Rules&) const {
     Work w;
@@ -101,6 +104,12 @@ inline Status NcMatmul::check(const Rules& r) {
     return broken("MM8", "double_row needs fp8 inputs of shapes [K, 2, M] and [K, 2, N].");
   if (!is_float(dst.dtype) || (dst.dtype != DType::kFloat32 && !is_transpose && !r.chip->features.psum_bfloat16))
     STERNA_TRY(r.compat("MM9", cat("dst is ", name(dst.dtype), "; matmul results in PSUM are float32 on this chip.")));
+  // The stationary operand is the data, the moving one the identity.
+  exact_transpose = is_transpose && r.chip->features.exact_transpose && perf_mode != PerfMode::kDoubleRow &&
+                    out_cols() == moving.rows() && dst.dtype == stationary.dtype;
+  if (is_transpose && r.chip->features.exact_transpose && dst.dtype != stationary.dtype)
+    STERNA_TRY(r.compat("MM12", cat("A transpose gives dst the type of its data, ", name(stationary.dtype), "; dst is ",
+                                    name(dst.dtype), ", so the product is computed and rounded.")));
   return {};
 }
 
@@ -136,7 +145,7 @@ struct NcTranspose {
                                  shape_text(data), "."));
     return {};
   }
-  Status execute(Machine& m) const { return execute_transpose(m, dst, data); }
+  Status execute(Machine& m) const { return execute_transpose(m, dst, data, engine == EngineId::kTensor); }
   Work work(const Rules& r) const {
     Work w = count_elements(r, engine, {&dst, &data});
     w.elements = static_cast<double>(data.cols());

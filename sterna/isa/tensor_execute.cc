@@ -74,6 +74,18 @@ void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vect
     }
 }
 
+/// Ones where row and column are equal, zeros elsewhere.
+bool is_identity(const Operand& o) {
+  if (o.rows != o.cols) return false;
+  std::vector<float> row(static_cast<size_t>(o.cols));
+  for (int64_t r = 0; r < o.rows; ++r) {
+    load_row(o, r, 0, o.cols, row.data());
+    for (int64_t c = 0; c < o.cols; ++c)
+      if (row[static_cast<size_t>(c)] != (r == c ? 1.0f : 0.0f)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Status execute_matmul(Machine& m, const MatmulOperands& x) {
@@ -98,6 +110,11 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
     } else if (by_matmul) {
       accumulate = Accumulate::kAdd;
     }
+  }
+  // Accumulating is arithmetic, so bits are kept only by the transpose that overwrites.
+  if (x.exact_transpose && accumulate == Accumulate::kOverwrite && !mixed) {
+    if (is_identity(moving)) return execute_transpose(m, *x.dst, *x.stationary, true);
+    m.warn("MM11", "is_transpose is set, but 'moving' is not the identity; the product is computed.");
   }
   STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));
 
@@ -134,7 +151,7 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
   return {};
 }
 
-Status execute_transpose(Machine& m, const View& dst, const View& data) {
+Status execute_transpose(Machine& m, const View& dst, const View& data, bool by_tensor_engine) {
   STERNA_ASSIGN(Operand s, m.read(data, "data"));
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
   const int size = size_of(s.dtype);
@@ -156,7 +173,10 @@ Status execute_transpose(Machine& m, const View& dst, const View& data) {
       store_row(d, c, 0, s.rows, column.data());
     }
   }
-  m.mark_matmul_result(dst);
+  if (by_tensor_engine)
+    m.mark_matmul_result(dst);
+  else
+    m.mark_defined(dst);
   return {};
 }
 

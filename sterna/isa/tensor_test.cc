@@ -88,6 +88,86 @@ TEST_F(TensorEngineTest, SourceChangesBetweenMatmulsAreSeen) {
   EXPECT_EQ(get(d), (Values{11, 12, 13, 14}));
 }
 
+TEST_F(TensorEngineTest, EachOfManyOperandsIsMultipliedByItsPartner) {
+  // More tiles than the machine keeps in packed form, one against many and many against one.
+  constexpr size_t kTiles = 300;
+  const Values one = random(4 * 3);
+  const View s = with({4, 3}, one), v = with({4, 3}, one), d = psum({3, 3});
+  std::vector<View> tiles;
+  std::vector<Values> values;
+  for (size_t i = 0; i < kTiles; ++i) {
+    values.push_back(random(4 * 3));
+    tiles.push_back(with({4, 3}, values[i]));
+  }
+  auto check = [&](const View& stationary, const View& moving, const Values& a, const Values& b) {
+    NcMatmul i{d, stationary, moving};
+    i.accumulate = AccumulateFlag::kOverwrite;
+    EXPECT_RUNS(i);
+    return get(d) == product(a, b, 4, 3, 3);
+  };
+  for (size_t i = 0; i < kTiles; ++i) ASSERT_TRUE(check(s, tiles[i], one, values[i])) << "moving " << i;
+  for (size_t i = 0; i < kTiles; ++i) ASSERT_TRUE(check(tiles[i], v, values[i], one)) << "stationary " << i;
+  for (size_t i = 0; i < kTiles; ++i) ASSERT_TRUE(check(tiles[i], tiles[i / 7], values[i], values[i / 7])) << i;
+  set(tiles[5], one);
+  ASSERT_TRUE(check(tiles[5], v, one, one));
+}
+
+TEST_F(TensorEngineTest, TransposeByIdentityKeepsBitsWhereTheChipDoes) {
+  Words w(4 * 3);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = 0x7f800000u + static_cast<uint32_t>(i);  // infinity, signalling NaNs
+  const View x = with_bits({4, 3}, w, kF32);
+  Values identity(16, 0.0f);
+  for (size_t i = 0; i < 4; ++i) identity[i * 5] = 1;
+  const View one = with({4, 4}, identity);
+  NcMatmul i{psum({3, 4}), x, one};
+  i.is_transpose = true;
+  EXPECT_RUNS(i);
+  const Words got = get_bits(i.dst);
+  for (size_t r = 0; r < 4; ++r)
+    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(got[c * 4 + r], w[r * 3 + c]);
+  bool mixed = false;
+  EXPECT_TRUE(m_.by_matmul(i.dst, &mixed));
+
+  // Without the flag, without the feature, and with another type it is a product: infinity times zero is NaN.
+  NcMatmul plain{psum({3, 4}), x, one};
+  EXPECT_RUNS(plain);
+  EXPECT_TRUE(std::isnan(get(plain.dst)[1]));
+  use_chip("trn1");
+  NcMatmul old{psum({3, 4}), x, one};
+  old.is_transpose = true;
+  EXPECT_RUNS(old);
+  EXPECT_TRUE(std::isnan(get(old.dst)[1]));
+  use_chip("trn2");
+  EXPECT_FALSE(warned("MM12"));
+  NcMatmul narrow{psum({3, 4}, kBf16), x, one};
+  narrow.is_transpose = true;
+  EXPECT_RUNS(narrow);
+  EXPECT_TRUE(warned("MM12"));
+  EXPECT_TRUE(std::isnan(get(narrow.dst)[1]));
+}
+
+TEST_F(TensorEngineTest, TransposeByAnythingElseIsAProduct) {
+  const Values a = random(9), b = random(9);
+  NcMatmul i{psum({3, 3}), with({3, 3}, a), with({3, 3}, b)};
+  i.is_transpose = true;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(i.dst), product(a, b, 3, 3, 3));
+  EXPECT_TRUE(warned("MM11"));
+}
+
+TEST_F(TensorEngineTest, OnlyTheTensorEnginesTransposeCountsAsAMatmul) {
+  const View x = with({3, 3}, ramp(9)), d = psum({3, 3});
+  bool mixed = false;
+  EXPECT_RUNS((NcTranspose{d, x, EngineId::kTensor}));
+  EXPECT_TRUE(m_.by_matmul(d, &mixed));
+  EXPECT_RUNS((NcTranspose{d, x, EngineId::kVector}));
+  EXPECT_FALSE(m_.by_matmul(d, &mixed));
+  EXPECT_FALSE(mixed);
+  EXPECT_TRUE(m_.is_defined(d));
+  EXPECT_RUNS((NcMatmul{d, x, x}));
+  EXPECT_EQ(get(d), product(ramp(9), ramp(9), 3, 3, 3));
+}
+
 TEST_F(TensorEngineTest, DoubleRowContractsTwoRowsOfEachPartition) {
   const Values a = ramp(3 * 2 * 2, -2), b = ramp(3 * 2 * 4, -5);
   const View d = psum({2, 4});

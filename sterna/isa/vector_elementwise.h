@@ -12,10 +12,10 @@ namespace sterna::vector_engine {
 /// dst = data1 op data2, element by element.
 ///
 /// Shapes  dst, data1, data2: [P, N]; inputs of one element a partition repeat it
-/// Types   any input; fp32 arithmetic, rounded once, converted to dst. Bit operators: integers, bits kept. On GpSimd
-/// with 32-bit
-///         integers throughout: exact integer arithmetic
-/// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 ENG1 ENG2 TYPE1
+/// Types   any input; fp32 arithmetic, rounded once, converted to dst. Bit operators: integers, bits kept; of different
+///         widths: extended by their own types to the widest of operands and dst, the low bits of the result kept. On
+///         GpSimd with 32-bit integers throughout: exact integer arithmetic
+/// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 ENG1 ENG2 TYPE1 BITS1 (one width)
 /// Source  nki.isa.tensor_tensor (SDK 2.32)
 struct TensorTensor {
   static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element",
@@ -41,7 +41,7 @@ struct TensorTensor {
     STERNA_TRY(fit(r, data1, dst, "data1"));
     STERNA_TRY(fit(r, data2, dst, "data2"));
     STERNA_TRY(check_not_both_psum(data1, data2, "data1", "data2"));
-    if (is_bitwise(op)) STERNA_TRY(check_integers({&dst, &data1, &data2}, op));
+    if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
       const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
       engine = (wide_integers() && !is_bitwise(op) && !psum) || (op == AluOp::kPower && !psum) ? EngineId::kGpSimd
@@ -76,8 +76,9 @@ struct TensorTensor {
 /// dst = (data op0 operand0) op1 operand1; each operand an immediate or one value for each partition.
 ///
 /// Shapes  dst, data: [P, N]; operand0, operand1: immediate or (P, 1)
-/// Types   fp32 arithmetic, each step rounded once; bit operators on integers keep bits
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 OPS1 (both operators of one class) TYPE1
+/// Types   fp32 arithmetic, each step rounded once; bit operators on integers keep bits, of different widths as in
+///         tensor_tensor. Their immediates are whole numbers that the widest of data and dst can hold
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 OPS1 (both operators of one class) TYPE1 BITS1
 /// Source  nki.isa.tensor_scalar (SDK 2.32)
 struct TensorScalar {
   static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar"};
@@ -113,14 +114,18 @@ struct TensorScalar {
                    cat("op0 ", name(op0), " and op1 ", name(op1), " must both be bit operators or both arithmetic."));
     STERNA_TRY(check_operand(operand0, op0, "operand0", "op0"));
     STERNA_TRY(check_operand(operand1, op1, "operand1", "op1"));
-    if (is_bitwise(op0) || is_bitwise(op1)) STERNA_TRY(check_integers({&dst, &data}, is_bitwise(op0) ? op0 : op1));
+    if (is_bitwise(op0) || is_bitwise(op1)) {
+      STERNA_TRY(check_bits(r, {&dst, &data}, is_bitwise(op0) ? op0 : op1));
+      STERNA_TRY(check_bit_operand(r, operand0, {&dst, &data}, op0, "operand0"));
+      STERNA_TRY(check_bit_operand(r, operand1, {&dst, &data}, op1, "operand1"));
+    }
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     return check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &data});
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
     if (is_bitwise(op0) || is_bitwise(op1)) return execute_bits(m, a);
-    float buffer0[128], buffer1[128];
+    float buffer0[kMaxPartitions], buffer1[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s0, m.read_scalar(operand0, a.rows, buffer0, "operand0"));
     STERNA_ASSIGN(Machine::Values s1, m.read_scalar(operand1, a.rows, buffer1, "operand1"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -136,12 +141,14 @@ struct TensorScalar {
   }
   Status execute_bits(Machine& m, Operand a) const {
     std::vector<uint32_t> operands[2];
-    int which = 0;
+    int which = 0, bits = bit_width({dst.dtype, data.dtype});
     for (const Scalar* s : {&operand0, &operand1}) {
       auto& values = operands[which++];
-      values.assign(static_cast<size_t>(a.rows), static_cast<uint32_t>(static_cast<int64_t>(s->value)));
+      const DType as = s->value < 0 ? DType::kInt32 : DType::kUInt32;
+      values.assign(static_cast<size_t>(a.rows), integer_bits(as, s->value));
       if (!s->is_view) continue;
       STERNA_ASSIGN(Operand o, m.read(s->view, "operand"));
+      bits = std::max(bits, bit_width({o.dtype}));
       for (int64_t row = 0; row < a.rows; ++row) load_bits(o, row, 0, 1, &values[static_cast<size_t>(row)]);
     }
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -151,7 +158,7 @@ struct TensorScalar {
     int count = 0;
     if (op0 != AluOp::kBypass) steps[count++] = {op0, reverse0, operands[0].data()};
     if (op1 != AluOp::kBypass) steps[count++] = {op1, reverse1, operands[1].data()};
-    map_bits_by_row(m, d, a, steps, count);
+    map_bits_by_row(m, d, a, steps, count, bits);
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, engine, {&dst, &data}); }
@@ -198,7 +205,7 @@ struct ScalarTensorTensor {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
-    float buffer[128];
+    float buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
     STERNA_ASSIGN(Operand b, m.read(operand1, "operand1"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));

@@ -2,7 +2,9 @@
 // Instructions of the vector engine that move or fill (copies also run on other engines).
 #pragma once
 
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "sterna/base/text.h"
 #include "sterna/isa/rules.h"
@@ -51,7 +53,9 @@ struct TensorCopy {
 
 /// Every element of dst becomes `value`.
 ///
-/// Rules   P1 P2 ENG1 ENG2
+/// Types   the value's type must match dst's: a fraction for an integer dst is rounded to nearest even (NaN to 0) with a
+///         remark, a number beyond dst's range is refused
+/// Rules   P1 P2 ENG1 ENG2 ARG3 MEMSET1 (packed types: 0 only) MEMSET2 (the value is one of dst's)
 /// Source  nki.isa.memset (SDK 2.32)
 struct Memset {
   static constexpr Info info{"memset", 0x13, "every element of dst becomes value", "nki.isa.memset"};
@@ -70,8 +74,21 @@ struct Memset {
       return Fault(FaultKind::kWrongType, "ARG3", "'value' of memset must be a number.");
     if (is_packed(dst.dtype) && value.value != 0)
       return Fault(FaultKind::kRuleBroken, "MEMSET1", cat("memset of ", name(dst.dtype), " takes the value 0 only."));
+    STERNA_TRY(check_value(r));
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst});
+  }
+  Status check_value(const Rules& r) const {
+    const double v = value.value;
+    if (!is_integer(dst.dtype) || v == std::floor(v)) {
+      if (!is_integer(dst.dtype) || dst.dtype == DType::kBool) return {};
+      const auto [low, high] = integer_range(dst.dtype);
+      if (v >= low && v <= high) return {};
+      return Fault(FaultKind::kRuleBroken, "MEMSET2",
+                   cat("memset of ", name(dst.dtype), " takes ", low, " to ", high, ", not ", v, "."));
+    }
+    return r.compat("MEMSET2", cat("memset of ", name(dst.dtype), " with ", v,
+                                   ": the value's type must match dst's. It is rounded to nearest even."));
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -99,7 +116,8 @@ struct Memset {
   }
 };
 
-/// dst = src where predicate is not zero (zero, with reverse_pred); elsewhere dst keeps its value and its definedness.
+/// dst = src where predicate is not zero (zero, with reverse_pred), defined where src is; elsewhere dst keeps its value
+/// and its definedness.
 ///
 /// Shapes  dst, predicate: [P, N]; src: a tile of that shape or a number
 /// Types   predicate uint8, uint16 or uint32; src of dst's type keeps bits, another is converted through fp32
@@ -142,17 +160,19 @@ struct TensorCopyPredicated {
   Status execute(Machine& m) const {
     Operand s;
     if (src.is_view) {
-      STERNA_ASSIGN(s, m.read(src.view, "src"));
+      STERNA_ASSIGN(s, m.read_any(src.view, "src"));
     }
     STERNA_ASSIGN(Operand p, m.read(predicate, "predicate"));
     STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+    const std::vector<ElementState> from =
+        src.is_view ? m.element_states_if_partial(src.view) : std::vector<ElementState>{};
     std::array<Snapshot, 2> snapshots;
     if (src.is_view)
       take_snapshots(m, snapshots, d, s, p);
     else if (snapshots[0].take(d, p))
       warn_aliased(m);
-    std::vector<ElementState> states(m.has_element_states(dst) ? static_cast<size_t>(d.rows * d.cols) : 0,
-                                     ElementState::kKeep);
+    const bool simple = from.empty() && !m.has_element_states(dst);  // everything was defined and stays so
+    std::vector<ElementState> states(simple ? 0 : static_cast<size_t>(d.rows * d.cols), ElementState::kKeep);
     std::vector<uint32_t> keep(static_cast<size_t>(d.cols)), value(keep.size()), where(keep.size());
     if (!src.is_view) std::fill(value.begin(), value.end(), value_bits(dst.dtype, src.value));
     std::vector<float> converted(src.is_view && s.dtype != d.dtype ? keep.size() : 0);
@@ -166,9 +186,10 @@ struct TensorCopyPredicated {
       }
       select_row(where.data(), value.data(), keep.data(), 1, reverse_pred, keep.data(), d.cols);
       store_bits(d, row, 0, d.cols, keep.data());
-      if (states.empty()) continue;
-      for (size_t i = 0; i < keep.size(); ++i)
-        if ((where[i] != 0) != reverse_pred) states[static_cast<size_t>(row * d.cols) + i] = ElementState::kDefined;
+      for (size_t i = 0; i < keep.size() && !simple; ++i) {
+        const size_t at = static_cast<size_t>(row * d.cols) + i;
+        if ((where[i] != 0) != reverse_pred) states[at] = from.empty() ? ElementState::kDefined : from[at];
+      }
     }
     if (!states.empty()) m.mark_elements(dst, states);
     return {};
@@ -188,7 +209,7 @@ struct TensorCopyPredicated {
 struct NcStreamShuffle {
   static constexpr Info info{"nc_stream_shuffle", 0x17, "partitions are permuted inside groups of 32",
                              "nki.isa.nc_stream_shuffle"};
-  static constexpr int64_t kGroup = 32;
+  static constexpr int64_t kGroup = std::size(Lanes32{}.lane);
   static constexpr uint8_t kLeave = 255;
   View dst, src;
   Lanes32 shuffle_mask;
@@ -205,7 +226,8 @@ struct NcStreamShuffle {
   }
   Status check_start(const Rules& r, const View& v, std::string_view what) const {
     const int64_t active = (std::max(src.rows(), dst.rows()) + kGroup - 1) / kGroup * kGroup;
-    const int64_t step = active > 64 ? 128 : active;
+    const int64_t all = r.chip->limits.partitions;
+    const int64_t step = active > all / 2 ? all : active;
     const int64_t start = v.partition + (r.tensor(v).has_address ? r.tensor(v).address_partition : 0);
     if (start % step == 0) return {};
     return Fault(FaultKind::kRuleBroken, "SHUF2",
@@ -229,7 +251,7 @@ struct NcStreamShuffle {
       if (lane != kLeave && (lane >= kGroup || source(row) >= src.rows()))
         return Fault(FaultKind::kRuleBroken, "SHUF3",
                      cat("shuffle_mask[", row % kGroup, "] is ", lane, ", which gives partition ", source(row),
-                         " of src ", shape_text(src), "; use 0 to 31 inside src, or 255."));
+                         " of src ", shape_text(src), "; use 0 to ", kGroup - 1, " inside src, or 255."));
     }
     return {};
   }

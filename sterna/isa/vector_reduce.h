@@ -66,7 +66,7 @@ struct TensorReduce {
       return Fault(FaultKind::kRuleBroken, "RED1",
                    cat("'op' is ", name(op), ", which does not reduce; use add, maximum, ..."));
     STERNA_TRY(check_axes());
-    if (is_bitwise(op)) STERNA_TRY(check_integers({&dst, &data}, op));
+    if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data}, op));
     if (is_bitwise(op) && negate)
       return Fault(FaultKind::kRuleBroken, "RED6",
                    cat("negate applies to arithmetic reductions, not to ", name(op), "."));
@@ -94,7 +94,7 @@ struct TensorReduce {
   void reduce_rows(Machine& m, const Operand& d, const Operand& a) const {
     RowSums sums(op, a.rows, a.cols);
     visit_rows<1>(m, {a}, [&](const ConstBlock(&x)[1], const Piece& p) { sums.add(x[0], p); });
-    float results[128];
+    float results[kMaxPartitions];
     std::copy_n(sums.finish(), d.rows, results);
     adjust(results, d.rows);
     store_column(d, results);
@@ -135,7 +135,7 @@ struct TensorReduce {
   }
   void reduce_bits(const Operand& d, const Operand& a) const {
     const int64_t n = depth();
-    const int bits = 8 * size_of(a.dtype);
+    const int bits = bit_width({d.dtype, a.dtype});
     std::vector<uint32_t> x(static_cast<size_t>(a.cols)), results(static_cast<size_t>(d.cols));
     for (int64_t row = 0; row < a.rows; ++row) {
       load_bits(a, row, 0, a.cols, x.data());
@@ -202,7 +202,7 @@ struct TensorScalarReduce {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
-    float buffer[128], init_buffer[128];
+    float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(reduce_init, a.rows, init_buffer, "reduce_init"));
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), init, a.rows);
@@ -278,7 +278,7 @@ struct TensorScalarCumulative {
   float identity() const { return op1 == AluOp::kSubtract ? 0.0f : reduction_identity(op1); }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(src, "src"));
-    float buffer[128], init_buffer[128];
+    float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(imm0, a.rows, buffer, "imm0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(imm1, a.rows, init_buffer, "imm1"));
     begin_accumulation(m, reduce_cmd, identity(), init, a.rows);
@@ -340,7 +340,7 @@ struct TensorTensorScan {
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data0, "data0"));
     STERNA_ASSIGN(Operand b, m.read(data1, "data1"));
-    float buffer[128], running[128];
+    float buffer[kMaxPartitions], running[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values first, m.read_scalar(initial, a.rows, buffer, "initial"));
     for (int64_t r = 0; r < a.rows; ++r) running[r] = first.data[r * first.pitch];
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -410,7 +410,7 @@ struct SelectReduce {
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand c, m.read(predicate, "predicate"));
     STERNA_ASSIGN(Operand a, m.read(on_true, "on_true"));
-    float buffer[128];
+    float buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values other, m.read_scalar(on_false, a.rows, buffer, "on_false"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
@@ -500,7 +500,7 @@ struct RangeSelect {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(on_true_tile, "on_true_tile"));
-    float buffer0[128], buffer1[128];
+    float buffer0[kMaxPartitions], buffer1[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values b0, m.read_scalar(bound0, a.rows, buffer0, "bound0"));
     STERNA_ASSIGN(Machine::Values b1, m.read_scalar(bound1, a.rows, buffer1, "bound1"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));

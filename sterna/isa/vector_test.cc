@@ -168,6 +168,56 @@ TEST_F(Vector, BitsAndIntegersOnEveryLayout) {
   }
 }
 
+// Operands of different widths (BITS1): each is extended by its own type to the widest of operands and result, and the
+// low bits of the result are kept.
+TEST_F(Vector, BitOperatorsOfMixedWidthsExtendAndDoNotTruncate) {
+  const View a = with_bits({1, 3}, {0xf0, 0x80, 0x01}, DType::kUInt8),
+             b = with_bits({1, 3}, {0x12345600, 0x80000000, 0x100}, kI32), d = make({1, 3}, kI32);
+  EXPECT_RUNS((TensorTensor{d, a, b, AluOp::kBitwiseOr}));
+  EXPECT_EQ(get_bits(d), (Words{0x123456f0, 0x80000080, 0x101}));
+  EXPECT_TRUE(warned("BITS1"));
+  EXPECT_RUNS((TensorTensor{d, b, a, AluOp::kBitwiseXor}));
+  EXPECT_EQ(get_bits(d), (Words{0x123456f0, 0x80000080, 0x101}));
+  EXPECT_RUNS((TensorScalar{d, a, AluOp::kLeftShift, Scalar::of(8.0)}));
+  EXPECT_EQ(get_bits(d), (Words{0xf000, 0x8000, 0x100}));
+  // A signed operand extends its sign, an unsigned one zeros.
+  const View s = with_bits({1, 3}, {0xf0, 0x80, 0x01}, DType::kInt8);
+  EXPECT_RUNS((TensorTensor{d, s, b, AluOp::kBitwiseOr}));
+  EXPECT_EQ(get_bits(d), (Words{0xfffffff0, 0xffffff80, 0x101}));
+  EXPECT_RUNS((TensorScalar{d, s, AluOp::kArithRightShift, Scalar::of(4.0)}));
+  EXPECT_EQ(get_bits(d), (Words{0xffffffff, 0xfffffff8, 0}));
+  // To a narrower result: the operator sees all bits of its operand.
+  const View narrow = make({1, 3}, DType::kUInt8);
+  EXPECT_RUNS((TensorScalar{narrow, b, AluOp::kRightShift, Scalar::of(24.0)}));
+  EXPECT_EQ(get_bits(narrow), (Words{0x12, 0x80, 0}));
+  const View column = with_bits({1, 1}, {0x1234}, DType::kUInt16);
+  EXPECT_RUNS((TensorScalar{d, a, AluOp::kBitwiseOr, Scalar::of(column)}));
+  EXPECT_EQ(get_bits(d), (Words{0x12f4, 0x12b4, 0x1235}));
+  const View one = make({1, 1}, kI32);
+  EXPECT_RUNS((TensorReduce{one, AluOp::kBitwiseOr, s, {1, {1}}}));
+  EXPECT_EQ(get_bits(one), Words{0xfffffff1});
+  strict_ = true;
+  EXPECT_REFUSED("BITS1", (TensorTensor{d, a, b, AluOp::kBitwiseOr}));
+  EXPECT_REFUSED("BITS1", (TensorScalar{d, a, AluOp::kLeftShift, Scalar::of(8.0)}));
+  EXPECT_REFUSED("BITS1", (TensorReduce{one, AluOp::kBitwiseOr, s, {1, {1}}}));
+  EXPECT_RUNS((TensorScalar{d, b, AluOp::kLeftShift, Scalar::of(8.0)}));  // an immediate has no width
+}
+
+TEST_F(Vector, BitOperatorsTakeWholeOperandsOnly) {
+  const View x = with_bits({2, 1}, {1, 2}, DType::kUInt8), d = make({2, 1}, DType::kUInt8);
+  const View values = with({2, 1}, {3, 4});
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(values)}));
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(3.7)}));
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(static_cast<double>(kNaN))}));
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(256.0)}));
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(-129.0)}));
+  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(1.0), false, AluOp::kBitwiseAnd,
+                                        Scalar::of(0.5)}));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(255.0)}));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(-128.0)}));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kInvert, Scalar::of(0.5)}));  // not used
+}
+
 TEST_F(Vector, TensorScalarRefusals) {
   const View x = with({4, 3}, ramp(12)), d = make({4, 3});
   EXPECT_REFUSED("ARG2", (TensorScalar{d, x, AluOp::kAdd}));
@@ -276,7 +326,44 @@ TEST_F(Vector, MemsetFillsEveryType) {
   EXPECT_REFUSED("ENG1", (Memset{f, Scalar::of(0.0), EngineId::kScalar}));
 }
 
+// numerics/convert.h: to nearest even, saturating, NaN to 0. NKI 0.3: the value's type must match dst's.
+TEST_F(Vector, MemsetConvertsAValueThatDoesNotFit) {
+  const View d = make({1, 1}, DType::kInt8), w = make({1, 1}, kI32), b = make({1, 1}, DType::kBool);
+  for (const auto& [value, want] : {std::pair{2.5, 2.0f}, {3.5, 4.0f}, {2.7, 3.0f}, {-2.7, -3.0f}, {-0.5, 0.0f}}) {
+    EXPECT_RUNS((Memset{d, Scalar::of(value)}));
+    EXPECT_EQ(get(d), Values{want}) << value;
+    EXPECT_RUNS((Memset{w, Scalar::of(value)}));
+    EXPECT_EQ(get(w), Values{want}) << value;
+  }
+  EXPECT_TRUE(warned("MEMSET2"));
+  EXPECT_RUNS((Memset{w, Scalar::of(static_cast<double>(kNaN))}));
+  EXPECT_EQ(get(w), Values{0});
+  EXPECT_RUNS((Memset{b, Scalar::of(0.25)}));
+  EXPECT_EQ(get(b), Values{1});
+  EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(300.0)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(-129.0)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{make({1, 1}, DType::kUInt8), Scalar::of(-1.0)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{w, Scalar::of(2147483648.0)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{w, Scalar::of(1e30)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{w, Scalar::of(static_cast<double>(kInf))}));
+  EXPECT_RUNS((Memset{w, Scalar::of(-2147483648.0)}));
+  EXPECT_EQ(get_bits(w), Words{0x80000000});
+  strict_ = true;
+  EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(2.5)}));
+  EXPECT_RUNS((Memset{make({1, 1}), Scalar::of(2.5)}));
+}
+
 // --- tensor_copy_predicated
+
+TEST_F(Vector, PredicatedCopyMovesWhatIsUndefined) {
+  const View x = make({1, 4}), p = with_bits({1, 4}, {1, 1, 0, 0}, DType::kUInt8);
+  set(part(x, 0, 1, 0, 1), {9});
+  const View d = with({1, 4}, {1, 2, 3, 4});
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(x), p}));
+  EXPECT_EQ(defined(d), (std::vector<bool>{true, false, true, true}));
+  EXPECT_EQ(get(d)[0], 9);
+  EXPECT_EQ(get(d)[2], 3);
+}
 
 TEST_F(Vector, PredicatedCopyChangesAndDefinesChosenElementsOnly) {
   const View x = with({2, 3}, {1, 2, 3, 4, 5, 6}), p = with_bits({2, 3}, {1, 0, 7, 0, 0, 1}, DType::kUInt8);
@@ -305,7 +392,7 @@ TEST_F(Vector, PredicatedCopyRefusals) {
   const View x = with({2, 3}, ramp(6)), d = with({2, 3}, ramp(6)), p = with_bits({2, 3}, Words(6, 1), DType::kUInt8);
   EXPECT_REFUSED("PRED1", (TensorCopyPredicated{d, Scalar::of(x), x}));
   EXPECT_REFUSED("ARG2", (TensorCopyPredicated{d, Scalar{}, p}));
-  EXPECT_REFUSED("UNINIT1", (TensorCopyPredicated{d, Scalar::of(make({2, 3})), p}));
+  EXPECT_REFUSED("UNINIT1", (TensorCopyPredicated{d, Scalar::of(x), make({2, 3}, DType::kUInt8)}));
   const View xp = with({2, 3}, ramp(6), kF32, Memory::kPsum), pp = with_bits({2, 3}, Words(6, 1), kU32, Memory::kPsum);
   EXPECT_REFUSED("BUF1", (TensorCopyPredicated{d, Scalar::of(xp), pp}));
   strict_ = true;

@@ -13,6 +13,7 @@
 #include "sterna/base/buffers.h"
 #include "sterna/base/result.h"
 #include "sterna/base/threads.h"
+#include "sterna/hardware/chip.h"
 #include "sterna/machine/defined.h"
 #include "sterna/machine/tensor.h"
 #include "sterna/machine/view.h"
@@ -52,6 +53,7 @@ struct Storage {
 struct PackedOperand {
   View view = {};
   uint64_t version = 0;
+  uint64_t used = 0;  ///< when it was last asked for
   bool moving = false, double_row = false;
   Buffer buffer;
   float* data() const { return reinterpret_cast<float*>(buffer.data()); }
@@ -118,6 +120,9 @@ class Machine {
   void mark_matmul_result(const View& view);
   void mark_by_matmul(const View& view, bool value);
   bool is_defined(const View& view);
+  /// Applies the policy on undefined bytes to all of a tensor that the caller will look at after the run: a result, or a
+  /// parameter that was written. Faults with OUT2, or warns and fills, or fills.
+  Status check_result(uint32_t tensor, const char* what);
   /// PSUM: all bytes of the view were written by a matmul (returns true), none (false), or some (`mixed`).
   bool by_matmul(const View& view, bool* mixed);
   /// dst[i] becomes defined exactly where src[i] is; views of equal element counts.
@@ -152,11 +157,12 @@ class Machine {
   // --- registers and accumulators
   int32_t reg(uint32_t id) const { return id < registers_.size() ? registers_[id] : 0; }
   void set_reg(uint32_t id, int32_t value);
-  std::array<float, 128>& vector_accumulator() { return vector_accumulator_; }
-  std::array<float, 128>& scalar_accumulator() { return scalar_accumulator_; }
+  using Accumulators = std::array<float, kMaxPartitions>;
+  Accumulators& vector_accumulator() { return vector_accumulator_; }
+  Accumulators& scalar_accumulator() { return scalar_accumulator_; }
 
-  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. Slots live until
-  /// reused.
+  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. The slot asked for just
+  /// before stays valid; older ones may be reused.
   PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh);
 
   void warn(std::string rule, std::string message);
@@ -203,10 +209,10 @@ class Machine {
   std::shared_ptr<BufferPool> buffers_;
   Placed sbuf_, psum_;
   std::vector<int32_t> registers_;
-  std::array<float, 128> vector_accumulator_{}, scalar_accumulator_{};
+  Accumulators vector_accumulator_{}, scalar_accumulator_{};
   std::vector<Warning> warnings_;
   std::vector<PackedOperand> packed_;
-  size_t packed_next_ = 0;
+  uint64_t packed_clock_ = 0;
   uint64_t version_ = 0;
   uint32_t site_ = 0;
   std::vector<int64_t> row_offsets_[3];  // of indirect operands of the current instruction

@@ -7,70 +7,10 @@
 #include <cstring>
 #include <random>
 
-#include "sterna/machine/rows.h"
-#include "sterna/machine/view_ops.h"
+#include "sterna/machine/test_fixture.h"
 
 namespace sterna {
 namespace {
-
-using Shape = std::vector<int64_t>;
-
-class MachineTest : public ::testing::Test {
- protected:
-  uint32_t add(const Shape& shape, DType dtype = DType::kFloat32, Memory memory = Memory::kSbuf) {
-    TensorInfo info;
-    info.dtype = dtype;
-    info.memory = memory;
-    info.ndim = static_cast<uint8_t>(shape.size());
-    std::copy(shape.begin(), shape.end(), info.shape);
-    tensors_.push_back(info);
-    return static_cast<uint32_t>(tensors_.size() - 1);
-  }
-  View make(const Shape& shape, DType dtype = DType::kFloat32, Memory memory = Memory::kSbuf) {
-    const uint32_t id = add(shape, dtype, memory);
-    EXPECT_TRUE(m_.allocate(id));
-    return whole_view(id, tensors_[id]);
-  }
-  View placed(const Shape& shape, uint32_t partition, uint32_t byte, DType dtype = DType::kFloat32,
-              Memory memory = Memory::kSbuf) {
-    const uint32_t id = add(shape, dtype, memory);
-    tensors_[id].has_address = true;
-    tensors_[id].address_partition = partition;
-    tensors_[id].address_byte = byte;
-    return whole_view(id, tensors_[id]);
-  }
-  void fill(const View& v, float value) {
-    auto o = m_.write(v, "test");
-    ASSERT_TRUE(o);
-    std::vector<float> row(static_cast<size_t>(o->cols), value);
-    for (int64_t r = 0; r < o->rows; ++r) store_row(*o, r, 0, o->cols, row.data());
-  }
-  float first(const View& v) {
-    auto o = m_.read_any(v, "test");
-    float x = 0;
-    load_row(*o, 0, 0, 1, &x);
-    return x;
-  }
-  static View part(const View& v, int64_t r0, int64_t r1, int64_t c0, int64_t c1, int64_t step = 1) {
-    const IndexItem items[2] = {{IndexItem::Kind::kSlice, r0, r1, 1}, {IndexItem::Kind::kSlice, c0, c1, step}};
-    return *index_view(v, items);
-  }
-  template <class T>
-  static std::string rule_of(const Result<T>& r) {
-    return r ? "none" : r.error().rule;
-  }
-
-  static Machine::Options options() {
-    Machine::Options o;
-    o.sbuf_partition_bytes = 4096;
-    o.psum_partition_bytes = 2048;
-    return o;
-  }
-  std::vector<TensorInfo> tensors_;
-  std::vector<DynamicOffset> dynamics_;
-  ThreadPool pool_{1};
-  Machine m_{options(), &pool_, &tensors_, &dynamics_};
-};
 
 TEST_F(MachineTest, UndefinedReadsNameTensorPlaceAndRemedy) {
   const View v = make({4, 8});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sterna/machine/rows.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "sterna/numerics/convert.h"
@@ -51,14 +53,14 @@ bool same_place(const Operand& a, const Operand& b) {
   return true;
 }
 
+/// Where the bytes of an operand lie: of its first row, and of all.
 struct Extent {
-  const std::byte *row_low, *row_high;
-  ptrdiff_t pitch;
-  int64_t rows;
+  const std::byte *row_low, *row_high, *low, *high;
 };
 
-Extent extent(const Operand& o) {
-  int64_t low = 0, high = size_of(o.dtype);
+void row_extent(const Operand& o, int64_t& low, int64_t& high) {
+  low = 0;
+  high = size_of(o.dtype);
   if (o.unit) {
     high = o.cols * size_of(o.dtype);
   } else {
@@ -67,7 +69,21 @@ Extent extent(const Operand& o) {
       (span < 0 ? low : high) += span;
     }
   }
-  return {o.base + low, o.base + high, o.row_pitch, o.rows};
+}
+
+Extent extent(const Operand& o) {
+  int64_t low, high, first = 0, last = 0;
+  row_extent(o, low, high);
+  if (o.row_offsets == nullptr) {
+    const ptrdiff_t span = (o.rows - 1) * o.row_pitch;
+    (span < 0 ? first : last) = span;
+  } else {
+    // Skipped rows (-1) lie nowhere; counting them as row 0 only widens the extent.
+    const auto [least, most] = std::minmax_element(o.row_offsets, o.row_offsets + o.rows);
+    first = std::max<int64_t>(0, *least);
+    last = std::max<int64_t>(0, *most);
+  }
+  return {o.base + low, o.base + high, o.base + low + first, o.base + high + last};
 }
 
 }  // namespace
@@ -141,16 +157,25 @@ void store_bits(const Operand& operand, int64_t r, int64_t col, int64_t n, const
 bool overlaps_shifted(const Operand& dst, const Operand& src) {
   if (dst.storage != src.storage && dst.storage->defined != src.storage->defined) return false;
   if (same_place(dst, src)) return false;
+  if (dst.rows == 0 || src.rows == 0) return false;
   const Extent d = extent(dst), s = extent(src);
-  const auto row_span = [](const Extent& e) { return (e.rows - 1) * e.pitch; };
-  if (d.row_high + row_span(d) <= s.row_low || s.row_high + row_span(s) <= d.row_low) return false;
+  if (d.high <= s.low || s.high <= d.low) return false;
   // Same partitions, disjoint columns: no element is shared.
-  if (d.pitch == s.pitch && d.pitch > 0) {
-    const ptrdiff_t shift = ((s.row_low - d.row_low) % d.pitch + d.pitch) % d.pitch;
+  const ptrdiff_t pitch = dst.row_pitch;
+  if (pitch == src.row_pitch && pitch > 0 && dst.row_offsets == nullptr && src.row_offsets == nullptr) {
+    const ptrdiff_t shift = ((s.row_low - d.row_low) % pitch + pitch) % pitch;
     const ptrdiff_t dw = d.row_high - d.row_low, sw = s.row_high - s.row_low;
-    if (shift >= dw && shift + sw <= d.pitch) return false;
+    if (shift >= dw && shift + sw <= pitch) return false;
   }
   return true;
+}
+
+bool rows_may_meet(const Operand& dst) {
+  if (dst.rows < 2) return false;
+  if (dst.row_offsets != nullptr) return true;  // indices may repeat
+  int64_t low, high;
+  row_extent(dst, low, high);
+  return std::abs(dst.row_pitch) < high - low;
 }
 
 float* piece_scratch(int slot) {
@@ -216,25 +241,43 @@ bool copy_plain_rows(const Operand& dst, const Operand& src) {
   return true;
 }
 
-void convert_rows(const Operand& dst, const Operand& src, int64_t begin, int64_t end) {
-  float* scratch = piece_scratch(0);
+/// f(dst row, dst col, src row, src col, n) for the pieces of elements [begin, end) that both have in one row; rows that
+/// an index skips are left out.
+template <class F>
+void for_pieces(const Operand& dst, const Operand& src, int64_t begin, int64_t end, const F& f) {
   int64_t e = begin;
   while (e < end) {
     const int64_t dr = e / dst.cols, dc = e % dst.cols, sr = e / src.cols, sc = e % src.cols;
     const int64_t n = std::min({end - e, dst.cols - dc, src.cols - sc, kPiece});
     const bool skip = (dst.row_offsets && dst.row_offsets[dr] < 0) || (src.row_offsets && src.row_offsets[sr] < 0);
-    if (!skip) {
-      load_row(src, sr, sc, n, scratch);
-      store_row(dst, dr, dc, n, scratch);
-    }
+    if (!skip) f(dr, dc, sr, sc, n);
     e += n;
   }
+}
+
+void convert_rows(const Operand& dst, const Operand& src, int64_t begin, int64_t end) {
+  float* scratch = piece_scratch(0);
+  for_pieces(dst, src, begin, end, [&](int64_t dr, int64_t dc, int64_t sr, int64_t sc, int64_t n) {
+    load_row(src, sr, sc, n, scratch);
+    store_row(dst, dr, dc, n, scratch);
+  });
+}
+
+void convert_integer_rows(const Operand& dst, const Operand& src, int64_t begin, int64_t end) {
+  auto* words = reinterpret_cast<uint32_t*>(piece_scratch(0));
+  for_pieces(dst, src, begin, end, [&](int64_t dr, int64_t dc, int64_t sr, int64_t sc, int64_t n) {
+    load_bits(src, sr, sc, n, words);
+    convert_integers(src.dtype, dst.dtype, words, words, n);
+    store_bits(dst, dr, dc, n, words);
+  });
 }
 
 }  // namespace
 
 void warn_aliased(Machine& m) {
-  m.warn("ALIAS1", "source and destination overlap in part; everything is read before anything is written.");
+  m.warn("ALIAS1",
+         "source and destination share bytes, but not element for element in one type; everything is read before "
+         "anything is written.");
 }
 
 void Snapshot::copy(Operand& operand) {
@@ -255,10 +298,28 @@ void Snapshot::copy(Operand& operand) {
   operand = to;
 }
 
+void convert_integers(DType from, DType to, const uint32_t* words, uint32_t* out, int64_t n) {
+  if (to == DType::kBool) {
+    for (int64_t i = 0; i < n; ++i) out[i] = words[i] != 0;
+    return;
+  }
+  const int bits = 8 * size_of(to);
+  const bool to_signed = info(to).is_signed;
+  const uint32_t most = UINT32_MAX >> (32 - bits + (to_signed ? 1 : 0));
+  if (!info(from).is_signed) {
+    for (int64_t i = 0; i < n; ++i) out[i] = std::min(words[i], most);
+    return;
+  }
+  const auto high = static_cast<int32_t>(std::min<uint32_t>(most, INT32_MAX));
+  const int32_t low = to_signed ? -high - 1 : 0;
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<uint32_t>(std::clamp(static_cast<int32_t>(words[i]), low, high));
+}
+
 Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {
   const int64_t total = dst.rows * dst.cols;
   if (total == 0) return {};
-  const bool same = dst.dtype == src.dtype;
+  const bool same = dst.dtype == src.dtype, integers = is_integer(dst.dtype) && is_integer(src.dtype);
   if (same && copy_plain_rows(dst, src)) return {};
   Operand from = src;
   Snapshot snapshot;
@@ -267,10 +328,12 @@ Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {
     const int64_t begin = b * dst.cols, end = e * dst.cols;
     if (same)
       copy_bits_rows(dst, from, begin, end);
+    else if (integers)
+      convert_integer_rows(dst, from, begin, end);
     else
       convert_rows(dst, from, begin, end);
   };
-  if (total < kThreadWorth || m.pool().threads() == 1)
+  if (total < kThreadWorth || m.pool().threads() == 1 || rows_may_meet(dst))
     run(0, dst.rows);
   else
     m.pool().run(dst.rows, std::max<int64_t>(1, dst.rows / (m.pool().threads() * 4)), run);

@@ -65,11 +65,14 @@ void take_snapshots(Machine& m, std::array<Snapshot, sizeof...(O)>& snapshots, c
 inline Machine::Values kept_apart(const Operand& dst, Machine::Values values, int64_t rows, float* buffer) {
   const auto* at = reinterpret_cast<const std::byte*>(values.data);
   const Storage& s = *dst.storage;
-  const int64_t bytes = s.defined == &s.own_defined ? s.bytes : rows * s.pitch;
-  if (values.data == buffer || at < s.data || at >= s.data + bytes) return values;
+  const bool alone = s.defined == &s.own_defined;  // a placed tensor shares bytes with others
+  if (values.data == buffer || (alone && (at < s.data || at >= s.data + s.bytes))) return values;
   for (int64_t r = 0; r < rows; ++r) buffer[r] = values.data[r * values.pitch];
   return {buffer, 1};
 }
+
+/// Rows of `dst` share an element, or may: their order of writing shows, so one thread writes them in order.
+bool rows_may_meet(const Operand& dst);
 
 /// Scratch for one piece of one operand: kPiece floats.
 inline constexpr int64_t kPiece = 8192;
@@ -88,10 +91,10 @@ struct Pieces {
 /// Elements from which a loop is worth splitting over threads.
 inline constexpr int64_t kThreadWorth = 65536;
 
-/// Runs f(row_begin, row_end) over rows, on the pool when the work is large.
+/// Runs f(row_begin, row_end) over rows, on the pool when the work is large; `in_order`: on one thread.
 template <class F>
-void over_rows(Machine& m, int64_t rows, int64_t cols, const F& f) {
-  if (rows * cols < kThreadWorth || m.pool().threads() == 1 || rows < 2) {
+void over_rows(Machine& m, int64_t rows, int64_t cols, const F& f, bool in_order = false) {
+  if (rows * cols < kThreadWorth || m.pool().threads() == 1 || rows < 2 || in_order) {
     f(int64_t{0}, rows);
     return;
   }
@@ -143,7 +146,7 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
           for (int64_t i = 0; i < nr; ++i) store_row(dst, r + i, c, nc, out.data + i * nc);
       }
     }
-  });
+  }, rows_may_meet(dst));
 }
 
 /// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write
@@ -165,7 +168,12 @@ void visit_rows(Machine& m, const std::array<Operand, N>& in, const F& body) {
   });
 }
 
-/// dst takes src's elements in order; both may have any shape with the same element count. Equal types keep bits.
+/// out[i] = words[i], the integers of a `from` (as load_bits gives them), as a `to`: exact where it fits, else the
+/// nearest that `to` has; bool: 1 unless zero. In place too.
+void convert_integers(DType from, DType to, const uint32_t* words, uint32_t* out, int64_t n);
+
+/// dst takes src's elements in order; both may have any shape with the same element count. Equal types keep bits,
+/// integer types convert exactly with saturation, others through fp32.
 Status copy_elements(Machine& m, const Operand& dst, const Operand& src);
 
 }  // namespace sterna

@@ -83,6 +83,7 @@ struct DynamicOffset {
   View index = {};         ///< kTensor: (1,1) for kDynamic; one index a row for kIndirect
   int64_t multiplier = 1;  ///< elements that one step of the index moves
   int64_t limit = 0;       ///< indices 0 .. limit-1 are in bounds
+  bool operator==(const DynamicOffset&) const = default;
 };
 
 /// "[128, 512]"

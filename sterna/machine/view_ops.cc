@@ -30,6 +30,12 @@ Status check_free_dim(const View& v, int dim, const char* what) {
   return {};
 }
 
+/// A count that a view can hold: 0 to 2^31 - 1.
+Status check_count(int64_t count, const char* what) {
+  if (count >= 0 && count <= std::numeric_limits<int32_t>::max()) return {};
+  return bad("VIEW8", cat(what, ": a dimension cannot have ", count, " elements."));
+}
+
 /// Splits or merges the run dims[from, to) so that it gets the counts `shape`; a split is always possible, a merge
 /// needs strides that continue one another.
 Result<View> refit(const View& v, int from, int to, std::span<const int64_t> shape, const char* what) {
@@ -157,6 +163,8 @@ Result<View> reshape_view(const View& view, std::span<const int64_t> shape) {
   int unknown = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     wanted[d] = shape[d];
+    if (shape[d] != -1) STERNA_TRY(check_count(shape[d], "reshape"));
+    if (shape[d] == -1 && unknown >= 0) return bad("VIEW8", "reshape: only one dimension can be -1.");
     if (shape[d] == -1)
       unknown = static_cast<int>(d);
     else
@@ -195,6 +203,7 @@ Result<View> permute_view(const View& view, std::span<const int> dims) {
 
 Result<View> broadcast_view(const View& view, int dim, int64_t size) {
   STERNA_TRY(check_free_dim(view, dim, "broadcast"));
+  STERNA_TRY(check_count(size, "broadcast"));
   if (view.dims[dim].count != 1)
     return bad("VIEW6",
                cat("broadcast: dimension ", dim, " has ", view.dims[dim].count, " elements, only 1 can be broadcast."));
@@ -212,6 +221,7 @@ Result<View> broadcast_to_view(const View& view, std::span<const int64_t> shape)
   if (lead > 0 && view.on_chip())
     return bad("VIEW2", cat("broadcast_to: ", shape_text(view), " cannot gain a dimension before the partition."));
   for (size_t d = 0; d < shape.size(); ++d) {
+    STERNA_TRY(check_count(shape[d], "broadcast_to"));
     const Dim have = d < lead ? Dim{0, 1} : view.dims[d - lead];
     if (have.count == shape[d])
       out.dims[d] = have;
@@ -264,8 +274,12 @@ Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> 
   int64_t fixed[kMaxDims];
   if (shape.size() > kMaxDims) return bad("VIEW3", cat("reshape_dim: a view has at most ", kMaxDims, " dimensions."));
   int64_t known = 1, total = 1;
-  for (int64_t n : shape)
+  int unknown = 0;
+  for (int64_t n : shape) {
+    if (n != -1) STERNA_TRY(check_count(n, "reshape_dim"));
+    if (n == -1 && ++unknown > 1) return bad("VIEW8", "reshape_dim: only one dimension can be -1.");
     if (n != -1) known *= n;
+  }
   for (size_t d = 0; d < shape.size(); ++d) {
     fixed[d] = shape[d] == -1 ? (known ? view.dims[dim].count / known : 0) : shape[d];
     total *= fixed[d];
@@ -314,12 +328,20 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
   out.dtype = dtype;
   out.ndim = static_cast<uint8_t>(pattern.size());
   for (int d = 0; d < kMaxDims; ++d) out.dims[d] = d < out.ndim ? pattern[static_cast<size_t>(d)] : Dim{};
-  const int64_t own = view.offset * size_of(view.dtype) / size_of(dtype);
+  for (const Dim& d : pattern) STERNA_TRY(check_count(d.count, "ap"));
+  const int64_t start_byte = view.offset * size_of(view.dtype);
+  if (start_byte % size_of(dtype) != 0)
+    return bad("VIEW7", cat("ap: the view starts at byte ", start_byte, ", which is not aligned to the ",
+                            size_of(dtype), " bytes of ", name(dtype), "."));
+  const int64_t own = start_byte / size_of(dtype);
   if (!view.on_chip()) {
     out.offset = own + offset;
     return out;
   }
   const int64_t row = tensor.free_bytes() / size_of(dtype);
+  if (tensor.free_bytes() % size_of(dtype) != 0)
+    return bad("VIEW7", cat("ap: the ", tensor.free_bytes(), " bytes of a partition do not make whole elements of ",
+                            size_of(dtype), " bytes."));
   if (pattern[0].count > 1 && pattern[0].stride != row)
     return bad("AP2", cat("ap: the first pair walks partitions, so its stride must be the tensor's ", row,
                           " free elements; it is ", pattern[0].stride, "."));
@@ -343,6 +365,13 @@ bool free_contiguous(const View& view) {
     expect *= view.dims[d].count;
   }
   return true;
+}
+
+bool repeats_elements(const View& view) {
+  // The rows of an indirect view come from its indices, not from its stride.
+  for (int d = view.kind == ViewKind::kIndirect ? 1 : 0; d < view.ndim; ++d)
+    if (view.dims[d].stride == 0 && view.dims[d].count > 1) return view.elements() > 0;
+  return false;
 }
 
 ByteRange byte_range(const View& view) {

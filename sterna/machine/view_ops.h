@@ -45,6 +45,8 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
 bool free_contiguous(const View& view);
 /// True when all elements lie inside the tensor.
 bool in_bounds(const View& view, const TensorInfo& tensor);
+/// True when the pattern visits one place more than once: a stride of 0 that is taken several times.
+bool repeats_elements(const View& view);
 /// First and one-past-last byte that a view touches: inside a partition on chip, in the tensor in HBM.
 struct ByteRange {
   int64_t begin = 0, end = 0;

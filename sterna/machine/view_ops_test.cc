@@ -259,6 +259,53 @@ TEST(ViewOps, PatternWalksTheTensor) {
             (std::vector<int64_t>{1, 1, 8, 8, 15, 15}));
 }
 
+TEST(ViewOps, PatternsStartOnWholeElements) {
+  for (Memory memory : {Memory::kSbuf, Memory::kHbm}) {
+    TensorInfo info = tensor({8, 20}, memory);
+    info.dtype = DType::kBFloat16;
+    View v = whole_view(0, info);
+    const Dim pattern[] = {{10, 1}, {1, 2}};
+    v.offset = 2;
+    EXPECT_EQ(pattern_view(v, info, pattern, 0, DType::kFloat32)->offset, 1);
+    v.offset = 3;
+    EXPECT_EQ(rule_of(pattern_view(v, info, pattern, 0, DType::kFloat32)), "VIEW7");
+  }
+  TensorInfo odd = tensor({8, 5}, Memory::kSbuf);
+  odd.dtype = DType::kBFloat16;
+  const Dim pattern[] = {{2, 1}, {1, 2}};
+  EXPECT_EQ(rule_of(pattern_view(whole_view(0, odd), odd, pattern, 0, DType::kFloat32)), "VIEW7");
+}
+
+TEST(ViewOps, NegativeCountsAreRefused) {
+  const TensorInfo info = tensor({8, 1, 6}, Memory::kSbuf);
+  const View v = whole_view(0, info);
+  EXPECT_EQ(rule_of(broadcast_view(v, 1, -3)), "VIEW8");
+  EXPECT_EQ(rule_of(broadcast_view(v, 1, int64_t{1} << 31)), "VIEW8");
+  const int64_t to[] = {8, -3, 6};
+  EXPECT_EQ(rule_of(broadcast_to_view(v, to)), "VIEW8");
+  const int64_t twice[] = {8, -2, -3}, unknown[] = {8, -1, -1}, good[] = {8, -1, 2};
+  EXPECT_EQ(rule_of(reshape_view(v, twice)), "VIEW8");
+  EXPECT_EQ(rule_of(reshape_view(v, unknown)), "VIEW8");
+  EXPECT_EQ(shape_of(*reshape_view(v, good)), (Shape{8, 3, 2}));
+  const int64_t parts[] = {-2, -3}, unknown_parts[] = {-1, -1, 6};
+  EXPECT_EQ(rule_of(split_dim_view(v, 2, parts)), "VIEW8");
+  EXPECT_EQ(rule_of(split_dim_view(v, 2, unknown_parts)), "VIEW8");
+  const Dim pattern[] = {{6, 8}, {1, -6}};
+  EXPECT_EQ(rule_of(pattern_view(v, info, pattern, 0, DType::kFloat32)), "VIEW8");
+}
+
+TEST(ViewOps, RepeatedElementsAreKnown) {
+  const TensorInfo info = tensor({8, 1}, Memory::kSbuf);
+  View v = whole_view(0, info);
+  EXPECT_FALSE(repeats_elements(v));
+  EXPECT_TRUE(repeats_elements(*broadcast_view(v, 1, 4)));
+  EXPECT_FALSE(repeats_elements(*broadcast_view(v, 1, 0)));
+  v.dims[0].stride = 0;
+  EXPECT_TRUE(repeats_elements(v));
+  v.kind = ViewKind::kIndirect;
+  EXPECT_FALSE(repeats_elements(v));
+}
+
 TEST(ViewOps, BoundsAndContiguity) {
   const TensorInfo info = tensor({8, 20}, Memory::kSbuf);
   View v = whole_view(0, info);

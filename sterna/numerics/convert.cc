@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 #include "sterna/numerics/convert_simd.h"
@@ -119,6 +120,23 @@ float to_float_bits(DType type, uint32_t bits) {
 uint32_t from_float_bits(DType type, float value) {
   assert(!is_packed(type));
   return scalar::with_dtype(type, [=](auto t) { return static_cast<uint32_t>(scalar::encode<t>(value)); });
+}
+
+IntegerRange integer_range(DType type) {
+  assert(is_integer(type));
+  if (type == DType::kBool) return {0, 1};
+  const int bits = 8 * size_of(type) - (info(type).is_signed ? 1 : 0);
+  const double end = std::ldexp(1.0, bits);
+  return {info(type).is_signed ? -end : 0.0, end - 1};
+}
+
+uint32_t integer_bits(DType type, double value) {
+  if (type == DType::kBool) return value != 0;
+  const auto [low, high] = integer_range(type);
+  if (value != value) return 0;
+  // std::nearbyint rounds to nearest even in the default mode, which nothing here changes.
+  const auto whole = static_cast<int64_t>(std::nearbyint(std::min(std::max(value, low), high)));
+  return static_cast<uint32_t>(whole) & 0xffffffffu >> (32 - 8 * size_of(type));
 }
 
 uint32_t from_float_stochastic_bits(DType type, float value, uint32_t random) {

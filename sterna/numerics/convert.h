@@ -37,6 +37,15 @@ void from_float(DType type, float value, void* element);
 float to_float_bits(DType type, uint32_t bits);
 uint32_t from_float_bits(DType type, float value);
 
+/// A number to one element of an integer type, exactly where it is one: else to nearest even, saturating, NaN to 0. To
+/// bool as from fp32. For immediates, which hold every 32-bit integer (fp32 does not).
+uint32_t integer_bits(DType type, double value);
+/// The smallest and the largest value of an integer type.
+struct IntegerRange {
+  double low, high;
+};
+IntegerRange integer_range(DType type);
+
 /// fp32 to `type` with stochastic rounding. `random` supplies the discarded bits: the value rounds away
 /// from zero when `random`, compared as a fraction random / 2^32, is below the discarded fraction. Representable values
 /// never change. From the largest value the step up is overflow, as above. float32, float8_e8m0fnu and integers round

@@ -110,7 +110,7 @@ std::optional<Function> parse_function(std::string_view text) {
 }
 
 // Source: "Supported Activation Functions" of the NKI documentation. Functions without a row there are valid
-// everywhere. The reciprocal's row also excludes |x| < 2^-42, which a pair cannot say.
+// everywhere.
 FunctionRange documented_range(Function f) {
   constexpr float kPi = 3.14159274F;
   switch (f) {
@@ -119,7 +119,7 @@ FunctionRange documented_range(Function f) {
     case Function::kArctan: return {-kPi / 2, kPi / 2};
     case Function::kSqrt: return {0x1p-116F, 0x1p118F};
     case Function::kRsqrt: return {0x1p-87F, 0x1p97F};
-    case Function::kReciprocal: return {-0x1p42F, 0x1p42F};
+    case Function::kReciprocal: return {-0x1p42F, 0x1p42F, 0x1p-42F};
     default: return {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   }
 }

@@ -7,8 +7,10 @@
 // here and is relu; the instruction refuses it (rule ACT2).
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -27,7 +29,13 @@ inline constexpr int kFunctionCount = 29;
 std::string_view name(Function f);  ///< as in nki.language: "exp", "gelu_apprx_tanh", ...; "sin_full" for kSinFull
 std::optional<Function> parse_function(std::string_view text);
 /// Documented input range [low, high]; outside it the hardware's result is not valid.
-struct FunctionRange { float low, high; };
+struct FunctionRange {
+  float low, high;
+  float hole = 0;  ///< |x| below this is not valid either
+  bool limited() const { return low > -std::numeric_limits<float>::infinity(); }
+  /// False for NaN, which no function makes worse.
+  bool excludes(float x) const { return (x < low) | (x > high) | (std::fabs(x) < hole); }
+};
 FunctionRange documented_range(Function f);
 
 float evaluate(Function f, float x);

@@ -84,7 +84,9 @@ void* Builder::begin(const TableRow& row) {
 
 Status Builder::check_views(const TableRow& row, const void* body) {
   Status status;
-  for_each_view(row, body, [&](const View& v, Role) {
+  for_each_view(row, body, [&](const View& v, Role role) {
+    if (!status) return;
+    status = check_written_once(v, role);
     if (!status) return;
     const TensorInfo& t = program_.tensors[v.tensor];
     if (v.kind != ViewKind::kStrided) {
@@ -94,7 +96,7 @@ Status Builder::check_views(const TableRow& row, const void* body) {
     if (!in_bounds(v, t)) {
       std::vector<int64_t> shape(t.shape, t.shape + t.ndim);
       status = Fault(FaultKind::kOutOfBounds, "IDX4",
-                     cat(row.info.mnemonic, ": a view ", shape_text(v), " reaches outside tensor '",
+                     cat("A view ", shape_text(v), " reaches outside tensor '",
                          program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));
     }
   });

@@ -183,8 +183,9 @@ class Checker {
     }
     Status status;
     bool dynamic = false;
-    for_each_view(row, h.body(), [&](const View& v, Role) {
+    for_each_view(row, h.body(), [&](const View& v, Role role) {
       if (status) status = used(v);
+      if (status) status = check_written_once(v, role);
       dynamic = dynamic || v.kind != ViewKind::kStrided;
     });
     STERNA_TRY(std::move(status));
@@ -259,6 +260,13 @@ class Checker {
 }  // namespace
 
 Status check_view(const Program& program, const View& view) { return check_view_at(program, view, 0); }
+
+Status check_written_once(const View& view, Role role) {
+  if ((role != Role::kOut && role != Role::kInOut) || !repeats_elements(view)) return {};
+  return Fault(FaultKind::kRuleBroken, "ALIAS2",
+               cat("A destination ", shape_text(view), " is a broadcast: it would write one place several times. Write "
+                   "a tensor of the full shape."));
+}
 
 std::vector<Fault> check_program(const Program& program, const Chip& chip) { return Checker(program, chip).check(); }
 

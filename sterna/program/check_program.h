@@ -19,6 +19,9 @@ namespace sterna {
 /// and those of the instructions themselves.
 std::vector<Fault> check_program(const Program& program, const Chip& chip);
 
+/// ALIAS2: a destination is not a broadcast, which would write one place several times.
+Status check_written_once(const View& view, Role role);
+
 /// The view has a tensor, stays inside it (IDX4), and what it adds at run time can be found (DYN4).
 Status check_view(const Program& program, const View& view);
 

@@ -123,7 +123,8 @@ class Lowering {
     const Stream& stream = program_.cores[0];
     for (size_t i = 0; i < stream.size(); ++i) {
       const Plan& plan = plans_[stream[i].opcode];
-      if (plan.kind != Plan::Kind::kDma && plan.kind != Plan::Kind::kRegister) continue;
+      if (plan.kind != Plan::Kind::kDma && plan.kind != Plan::Kind::kRegister && plan.kind != Plan::Kind::kUnknown)
+        continue;
       views(plan, stream[i], [&](const View& v, Role role) {
         if (v.on_chip()) return;
         use[v.tensor] |= (role == Role::kIn ? 1 : 0) | (role == Role::kOut ? 2 : 0) | (role == Role::kInOut ? 3 : 0);
@@ -169,20 +170,33 @@ class Lowering {
           i = close;
           break;
         }
-        case Plan::Kind::kUnknown: {
-          Fault fault(FaultKind::kBug, "COST1",
-                      cat("The description of ", chip_.name, " gives no cost for ",
-                          instruction_table()[header.opcode].info.mnemonic, "."));
-          fault.site = header.site;
-          program_.locate(fault);
-          return fault;
-        }
+        case Plan::Kind::kUnknown: STERNA_TRY(take_default_cost(header)); [[fallthrough]];
         default: add(static_cast<uint32_t>(i), header, plan);
       }
       if (path_.short_of_values) return {};
     }
     if (out_.instructions.size() > Ref::kMaxIndex)
       return Fault(FaultKind::kNotImplemented, "", "More than 500 million instructions in one run cannot be timed.");
+    return {};
+  }
+
+  /// The cost that the chip's description has for whatever else runs on that engine.
+  Status take_default_cost(const RecordHeader& header) {
+    const TableRow& row = instruction_table()[header.opcode];
+    const EngineId engine = row.work(header.body(), rules_).engine;
+    const InstructionCost* cost = chip_.cost_or_default(row.info.mnemonic, name(engine));
+    if (cost == nullptr) {
+      Fault fault(FaultKind::kBug, "COST1",
+                  cat("The description of ", chip_.name, " gives no cost for ", row.info.mnemonic,
+                      " and no default for the engine ", name(engine), "."));
+      fault.site = header.site;
+      program_.locate(fault);
+      return fault;
+    }
+    Plan& plan = plans_[header.opcode];
+    plan.cost = cost;
+    plan.kind = is_dma_formula(cost->formula) ? Plan::Kind::kDma : Plan::Kind::kEngine;
+    out_.default_costs.push_back(cost);
     return {};
   }
 
@@ -268,8 +282,9 @@ class Lowering {
     const auto index = static_cast<uint32_t>(out_.instructions.size());
     const Work work = instruction_table()[header.opcode].work(header.body(), rules_);
     collect(plan, header);
+    const bool own_queue = work.store && chip_.scheduling.separate_store_queue;
     const Queue queue =
-        plan.kind == Plan::Kind::kDma ? (work.store ? Queue::kStore : Queue::kLoad) : queue_of(header, work);
+        plan.kind == Plan::Kind::kDma ? (own_queue ? Queue::kStore : Queue::kLoad) : queue_of(header, work);
     const Ref ref(index, static_cast<uint32_t>(queue));
     InstructionTime& out = out_.instructions.emplace_back();
     out.record = record;
@@ -291,11 +306,9 @@ class Lowering {
       case EngineId::kScalar: return Queue::kScalar;
       case EngineId::kGpSimd: return Queue::kGpSimd;
       case EngineId::kVector:
-        // Published kernels clear PSUM before they accumulate, and their times rule out that the clearing takes its
-        // turn on the vector engine (research note on timing, section 3, item 1): it is counted on the GpSimd queue.
         if (header.opcode == vector_engine::Memset::info.opcode && operands_[0].view->memory == Memory::kPsum) {
           out_.psum_fill = true;
-          return Queue::kGpSimd;
+          return chip_.scheduling.psum_memset_on_gpsimd ? Queue::kGpSimd : Queue::kVector;
         }
         return Queue::kVector;
       default: return Queue::kSync;

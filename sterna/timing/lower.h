@@ -36,7 +36,8 @@ struct Lowered {
   // What the report needs.
   std::bitset<256> opcodes;
   bool issue_static = false, issue_hardware = false, issue_software = false;
-  bool psum_fill = false;  ///< a fill of PSUM was moved off the vector engine
+  bool psum_fill = false;  ///< PSUM was filled, on the queue that the chip's description names
+  std::vector<const InstructionCost*> default_costs;  ///< of instructions without an entry of their own
   double dma_bytes = 0, hbm_read = 0, hbm_written = 0, multiply_adds = 0;
   double hbm_ps = 0;
 };

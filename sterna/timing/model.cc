@@ -53,11 +53,15 @@ class Uncertainty {
       if (row.info.mnemonic.empty() || !lowered.opcodes[row.info.opcode]) continue;
       const InstructionCost* cost = chip_.instruction_cost(row.info.mnemonic);
       if (cost == nullptr) continue;
-      visit_constants(
-          *cost, [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
+      of_cost(*cost);
       if (cost->formula == Formula::kDmaTranspose) use(chip_.dma.transpose_rate);
       if (cost->formula == Formula::kDmaCompute) use(chip_.dma.compute_rate);
     }
+    for (const InstructionCost* cost : lowered.default_costs) of_cost(*cost);
+  }
+  void of_cost(const InstructionCost& cost) {
+    visit_constants(
+        cost, [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
   }
 
  private:
@@ -81,8 +85,11 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   if (count(Queue::kSync) > 0) uncertain.use(chip.sync.clock);
   if (!lowered.waits.empty()) uncertain.use(chip.semaphore.latency);
   if (count(Queue::kLoad) + count(Queue::kStore) > 0) uncertain.of_transfers(lowered);
+  if (count(Queue::kStore) > 0) uncertain.use(chip.scheduling.separate_store_queue);
   uncertain.of_instructions(lowered);
-  if (lowered.psum_fill)
+  if (!lowered.psum_fill) return;
+  uncertain.use(chip.scheduling.psum_memset_on_gpsimd);
+  if (chip.scheduling.psum_memset_on_gpsimd)
     out.notes.emplace_back(
         "A fill of PSUM is counted on the GpSimd queue: published times rule out that it takes its turn on the vector "
         "engine.");

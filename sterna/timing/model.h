@@ -111,7 +111,8 @@ struct Timing {
 };
 
 /// Times one core's stream. Faults: CAP1, CAP2 (placement does not fit), PATH1 (the path belongs to another program or
-/// is missing), COST1 (the chip file has no cost for an instruction).
+/// is missing), COST1 (the chip file has neither a cost for an instruction nor a
+/// default for its engine).
 Result<Timing> predict(const Program& program, const Path& path, const Chip& chip, const TimingOptions& options = {});
 
 }  // namespace sterna

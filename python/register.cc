@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python register: asking for its value executes what was recorded so far.
+#include "binding.h"
+
+namespace sterna::python {
+
+PyTypeObject* register_type = nullptr;
+
+namespace {
+
+void dealloc(PyObject* object) {
+  Py_XDECREF(reinterpret_cast<PyObject*>(register_of(object)->recording));
+  PyTypeObject* type = Py_TYPE(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+int truth(PyObject* o) {
+  Machine* machine = register_of(o)->recording->self->look();
+  return machine ? machine->reg(register_of(o)->id) != 0 : -1;
+}
+PyObject* number(PyObject* o) {
+  Machine* machine = register_of(o)->recording->self->look();
+  return machine ? PyLong_FromLong(machine->reg(register_of(o)->id)) : nullptr;
+}
+PyObject* get_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(register_of(o)->id); }
+PyObject* get_frozen(PyObject* o, void*) { return PyBool_FromLong(register_of(o)->frozen); }
+
+PyGetSetDef getset[] = {{"id", get_id, nullptr, "Number of the register.", nullptr},
+                        {"frozen", get_frozen, nullptr, "True for a loop's own register.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_nb_bool, reinterpret_cast<void*>(truth)},
+    {Py_nb_int, reinterpret_cast<void*>(number)},
+    {Py_nb_index, reinterpret_cast<void*>(number)},
+    {Py_tp_getset, getset},
+    {Py_tp_doc,
+     const_cast<char*>("A 32-bit register (VirtualRegister). Its truth value executes what was recorded so far.")},
+    {0, nullptr}};
+PyType_Spec spec = {"sterna._core.Register", sizeof(RegisterObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+bool add_register_type(PyObject* module) {
+  register_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return register_type != nullptr &&
+         PyModule_AddObject(module, "Register", Py_NewRef(reinterpret_cast<PyObject*>(register_type))) == 0;
+}
+
+}  // namespace sterna::python

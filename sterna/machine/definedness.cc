@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bytes of a view hold a value, and which a matmul wrote.
+#include <algorithm>
+#include <cmath>
+
+#include "sterna/base/text.h"
+#include "sterna/machine/machine.h"
+#include "sterna/numerics/convert.h"
+
+namespace sterna {
+
+int64_t Machine::shifted_offset(const View& view) const {
+  if (view.kind != ViewKind::kDynamic) return view.offset;
+  const DynamicOffset& dyn = dynamic(view.dynamic);
+  auto index = const_cast<Machine*>(this)->read_index(dyn, 0);
+  return view.offset + (index ? *index : 0) * dyn.multiplier;
+}
+
+template <class F>
+void Machine::for_each_box(const View& view, const F& f) const {
+  if (view.elements() == 0) return;
+  const Storage& s = *storages_[view.tensor];
+  const int64_t size = size_of(view.dtype);
+  const int64_t offset = shifted_offset(view) * size;
+  struct D {
+    int64_t stride, count;
+  };
+  D dims[kMaxDims];
+  int n = 0;
+  int64_t run = size;  // bytes that adjoin at the innermost level
+  const int first = view.on_chip() ? 1 : 0;
+  for (int d = view.ndim - 1; d >= first; --d) {
+    const int64_t stride = static_cast<int64_t>(view.dims[d].stride) * size;
+    if (view.dims[d].count == 1 || stride == 0) continue;
+    if (n == 0 && stride == run)
+      run *= view.dims[d].count;
+    else
+      dims[n++] = {stride, view.dims[d].count};  // innermost first
+  }
+  if (view.on_chip()) {
+    // One box for each run, over all partitions at once.
+    const int64_t step = view.dims[0].stride;
+    auto box_rows = [&](int64_t row, int64_t rows) {
+      auto emit = [&](int64_t at, int64_t length) {
+        f(Defined::Box{s.row0 + row, s.row0 + row + rows, s.byte0 + at, s.byte0 + at + length});
+      };
+      if (n == 0) return emit(offset, run);
+      auto inner = [&](auto&& self, int level, int64_t at) -> void {
+        if (level < 0) return emit(at, run);
+        for (int64_t i = 0; i < dims[level].count; ++i) self(self, level - 1, at + i * dims[level].stride);
+      };
+      inner(inner, n - 1, offset);
+    };
+    if (step == 1 || view.dims[0].count == 1)
+      box_rows(view.partition, view.dims[0].count);
+    else if (step == 0)
+      box_rows(view.partition, 1);
+    else
+      for (int64_t r = 0; r < view.dims[0].count; ++r) box_rows(view.partition + r * step, 1);
+    return;
+  }
+  // HBM: rows of `row_bytes`. A run inside one row, repeated row by row, is one box.
+  const int64_t row_bytes = s.row_bytes;
+  auto emit_run = [&](int64_t at, int64_t length, int64_t rows) {
+    if (rows > 1 || at % row_bytes + length <= row_bytes) {
+      f(Defined::Box{at / row_bytes, at / row_bytes + rows, at % row_bytes, at % row_bytes + length});
+      return;
+    }
+    while (length > 0) {
+      const int64_t column = at % row_bytes;
+      if (column == 0 && length >= row_bytes) {
+        const int64_t whole = length / row_bytes;
+        f(Defined::Box{at / row_bytes, at / row_bytes + whole, 0, row_bytes});
+        at += whole * row_bytes;
+        length -= whole * row_bytes;
+        continue;
+      }
+      const int64_t part = std::min(length, row_bytes - column);
+      f(Defined::Box{at / row_bytes, at / row_bytes + 1, column, column + part});
+      at += part;
+      length -= part;
+    }
+  };
+  auto emit_from = [&](int64_t at) {
+    if (n > 0 && dims[0].stride == row_bytes) {
+      auto inner = [&](auto&& self, int level, int64_t base) -> void {
+        if (level < 1 && base % row_bytes + run <= row_bytes) return emit_run(base, run, dims[0].count);
+        if (level < 0) return emit_run(base, run, 1);  // this run ends in the next row
+        for (int64_t i = 0; i < dims[level].count; ++i) self(self, level - 1, base + i * dims[level].stride);
+      };
+      return inner(inner, n - 1, at);
+    }
+    auto inner = [&](auto&& self, int level, int64_t base) -> void {
+      if (level < 0) return emit_run(base, run, 1);
+      for (int64_t i = 0; i < dims[level].count; ++i) self(self, level - 1, base + i * dims[level].stride);
+    };
+    inner(inner, n - 1, at);
+  };
+  if (view.kind != ViewKind::kIndirect) return emit_from(offset);
+  // Indirect: dims[0] is replaced by the index list, so walk it here.
+  const DynamicOffset& dyn = dynamic(view.dynamic);
+  View row = view;
+  row.kind = ViewKind::kStrided;
+  row.dims[0].count = 1;
+  std::vector<int64_t> indices(static_cast<size_t>(view.rows()));
+  if (!const_cast<Machine*>(this)->read_indices(dyn, IndexOrder::kRows, indices)) return;
+  for (int64_t index : indices) {
+    if (index < 0 || index >= dyn.limit) continue;
+    row.offset = view.offset + index * dyn.multiplier;
+    for_each_box(row, f);
+  }
+}
+
+Status Machine::undefined_read(const View& view, const char* what, UninitPolicy policy) {
+  Storage& s = *storages_[view.tensor];
+  int64_t row = -1, byte = -1;
+  for_each_box(view, [&](const Defined::Box& box) {
+    if (row >= 0 || s.defined->test(box)) return;
+    s.defined->first_undefined(box, row, byte);
+  });
+  row -= s.row0;
+  byte -= s.byte0;
+  const TensorInfo& t = tensor(view.tensor);
+  std::string where;
+  if (t.on_chip()) {
+    where = cat("partition ", row, ", byte ", byte, " (element ", byte / size_of(t.dtype), " of the partition)");
+  } else {
+    int64_t element = (row * s.row_bytes + byte) / size_of(t.dtype);
+    int64_t index[kMaxDims];
+    for (int d = t.ndim - 1; d >= 0; --d) {
+      index[d] = element % t.shape[d];
+      element /= t.shape[d];
+    }
+    where = cat("index ", shape_text(std::vector<int64_t>(index, index + t.ndim)));
+  }
+  const std::string message = cat("'", what, "' reads ", describe(view), " at ", where,
+                                  ", which was never written. Write it first (memset, dma_copy, ...), or set "
+                                  "STERNA_UNINIT=warn to go on with a fill value.");
+  if (policy == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
+  if (policy == UninitPolicy::kWarn) warn("UNINIT1", message);
+  // The fill value is the official simulator's: NaN for floats, 4 for integers.
+  std::byte pattern[4] = {};
+  if (is_float(view.dtype) && !is_packed(view.dtype))
+    from_float(view.dtype, std::nanf(""), pattern);
+  else if (!is_packed(view.dtype))
+    from_float(view.dtype, 4.0f, pattern);
+  const int64_t size = size_of(view.dtype);
+  for_each_box(view, [&](const Defined::Box& box) {
+    for (int64_t r = box.row_begin; r < box.row_end; ++r)
+      for (int64_t b = box.byte_begin; b < box.byte_end; ++b) {
+        if (s.defined->test_byte(r, b)) continue;
+        std::byte* at = t.on_chip() ? s.data + (r - s.row0) * s.pitch + (b - s.byte0) : s.data + r * s.row_bytes + b;
+        *at = pattern[(b - s.byte0) % size];
+      }
+  });
+  return {};
+}
+
+bool Machine::is_defined(const View& view) {
+  Storage& s = *storages_[view.tensor];
+  if (s.defined->whole()) return true;
+  bool all = true;
+  for_each_box(view, [&](const Defined::Box& box) { all = all && s.defined->test(box); });
+  return all;
+}
+
+Status Machine::check_result(uint32_t tensor, const char* what) {
+  const View all = whole_view(tensor, this->tensor(tensor));
+  if (is_defined(all)) return {};
+  Result<Operand> opened = read(all, what);
+  if (opened) return {};
+  opened.error().rule = "OUT2";
+  return std::move(opened.error());
+}
+
+bool Machine::byte_defined(const View& view, int64_t row, int64_t byte) {
+  Storage& s = *storages_[view.tensor];
+  return s.defined->test_byte(s.row0 + row, s.byte0 + byte);
+}
+
+void Machine::mark_defined(const View& view) {
+  Storage& s = *storages_[view.tensor];
+  s.written = true;
+  if (!s.defined->whole()) for_each_box(view, [&](const Defined::Box& box) { s.defined->mark(box); });
+  // Whatever is written next is not a matmul's until it says so.
+  if (s.by_matmul != nullptr && !s.by_matmul->none())
+    for_each_box(view, [&](const Defined::Box& box) { s.by_matmul->clear(box); });
+}
+
+void Machine::mark_matmul_result(const View& view) {
+  Storage& s = *storages_[view.tensor];
+  s.written = true;
+  for_each_box(view, [&](const Defined::Box& box) {
+    s.defined->mark(box);
+    if (s.by_matmul != nullptr) s.by_matmul->mark(box);
+  });
+}
+
+void Machine::mark_by_matmul(const View& view, bool value) {
+  Storage& s = *storages_[view.tensor];
+  if (s.by_matmul == nullptr) return;
+  for_each_box(view, [&](const Defined::Box& box) {
+    if (value)
+      s.by_matmul->mark(box);
+    else
+      s.by_matmul->clear(box);
+  });
+}
+
+bool Machine::by_matmul(const View& view, bool* mixed) {
+  Storage& s = *storages_[view.tensor];
+  *mixed = false;
+  if (s.by_matmul == nullptr || s.by_matmul->none()) return false;
+  if (s.by_matmul->whole()) return true;
+  bool all = true, any = false;
+  for_each_box(view, [&](const Defined::Box& box) {
+    if (s.by_matmul->test(box)) {
+      any = true;
+      return;
+    }
+    all = false;
+    for (int64_t r = box.row_begin; r < box.row_end && !any; ++r)
+      for (int64_t b = box.byte_begin; b < box.byte_end && !any; b += 2) any = s.by_matmul->test_byte(r, b);
+  });
+  *mixed = any && !all;
+  return all;
+}
+
+void Machine::copy_definedness(const View& dst, const View& src) {
+  if (is_defined(src)) {
+    mark_defined(dst);
+    return;
+  }
+  set_element_states(dst, element_states(src));
+}
+
+template <class F>
+void Machine::for_each_element(const View& view, const F& f) const {
+  const Storage& s = *storages_[view.tensor];
+  const int64_t size = size_of(view.dtype), offset = shifted_offset(view);
+  std::vector<int64_t> indices(view.kind == ViewKind::kIndirect ? static_cast<size_t>(view.rows()) : 0);
+  const DynamicOffset* dyn = indices.empty() ? nullptr : &dynamic(view.dynamic);
+  if (dyn != nullptr && !const_cast<Machine*>(this)->read_indices(*dyn, IndexOrder::kRows, indices)) return;
+  const int64_t cols = view.cols();
+  size_t element = 0;
+  for (int64_t r = 0; r < view.rows(); ++r) {
+    int64_t start = offset;
+    if (dyn != nullptr)
+      start = indices[static_cast<size_t>(r)] < 0 || indices[static_cast<size_t>(r)] >= dyn->limit
+                  ? -1
+                  : offset + indices[static_cast<size_t>(r)] * dyn->multiplier;
+    else if (!view.on_chip() && view.ndim > 0)
+      start += r * view.dims[0].stride;
+    for (int64_t c = 0; c < cols; ++c, ++element) {
+      if (start < 0) {
+        f(element, int64_t{-1}, int64_t{-1});
+        continue;
+      }
+      int64_t rest = c, at = start;
+      for (int k = view.ndim - 1; k >= 1; --k) {
+        at += (rest % view.dims[k].count) * view.dims[k].stride;
+        rest /= view.dims[k].count;
+      }
+      if (view.on_chip())
+        f(element, s.row0 + view.partition + r * view.dims[0].stride, s.byte0 + at * size);
+      else
+        f(element, at * size / s.row_bytes, at * size % s.row_bytes);
+    }
+  }
+}
+
+std::vector<ElementState> Machine::element_states(const View& view) {
+  const Defined& defined = *storages_[view.tensor]->defined;
+  std::vector<ElementState> out(static_cast<size_t>(view.elements()), ElementState::kKeep);
+  const int size = size_of(view.dtype);
+  for_each_element(view, [&](size_t element, int64_t row, int64_t byte) {
+    if (row < 0) return;
+    bool all = true;
+    for (int b = 0; b < size; ++b) all = all && defined.test_byte(row, byte + b);
+    out[element] = all ? ElementState::kDefined : ElementState::kUndefined;
+  });
+  return out;
+}
+
+void Machine::set_element_states(const View& view, const std::vector<ElementState>& states) {
+  Storage& s = *storages_[view.tensor];
+  s.written = true;
+  const int size = size_of(view.dtype);
+  for_each_element(view, [&](size_t element, int64_t row, int64_t byte) {
+    if (row < 0 || states[element] == ElementState::kKeep) return;
+    const Defined::Box box{row, row + 1, byte, byte + size};
+    if (states[element] == ElementState::kDefined)
+      s.defined->mark(box);
+    else
+      s.defined->clear(box);
+    if (s.by_matmul != nullptr) s.by_matmul->clear(box);
+  });
+}
+
+std::vector<ElementState> Machine::element_states_if_partial(const View& view) {
+  return is_defined(view) ? std::vector<ElementState>{} : element_states(view);
+}
+
+bool Machine::has_element_states(const View& view) {
+  const Storage& s = *storages_[view.tensor];
+  return !is_defined(view) || (s.by_matmul != nullptr && !s.by_matmul->none());
+}
+
+void Machine::mark_elements(const View& view, const std::vector<ElementState>& states) {
+  bool all = true, none_undefined = true;
+  for (ElementState s : states) {
+    all = all && s == ElementState::kDefined;
+    none_undefined = none_undefined && s != ElementState::kUndefined;
+  }
+  if (all) return mark_defined(view);
+  if (none_undefined && !has_element_states(view)) return;
+  set_element_states(view, states);
+}
+
+}  // namespace sterna
