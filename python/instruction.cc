@@ -66,6 +66,7 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
   } else {
     PyObject* converted = PyNumber_Float(value);
     if (converted == nullptr) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;  // an error of the object itself
       PyErr_Clear();
       return wrong_type(field.name, "a number or a tensor", value);
     }

@@ -208,27 +208,6 @@ PyObject* settle(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-/// fail(kind, rule, message): raises a fault of the user's line that is being recorded.
-PyObject* fail(PyObject* self, PyObject* args) {
-  const char *kind, *rule, *message;
-  if (!PyArg_ParseTuple(args, "sss", &kind, &rule, &message)) return nullptr;
-  Fault fault(FaultKind::kBug, rule, message);
-  for (int k = 0; k <= static_cast<int>(FaultKind::kBug); ++k)
-    if (name(static_cast<FaultKind>(k)) == kind) fault.kind = static_cast<FaultKind>(k);
-  raise_here(*recording_of(self)->self, std::move(fault));
-  return nullptr;
-}
-
-/// compat(rule, message): something that only the official simulator accepts: one remark a line, a fault in strict
-/// mode.
-PyObject* compat(PyObject* self, PyObject* args) {
-  const char *rule, *message;
-  if (!PyArg_ParseTuple(args, "ss", &rule, &message) ||
-      !recording_of(self)->self->compat(FaultKind::kRuleBroken, rule, message))
-    return nullptr;
-  Py_RETURN_NONE;
-}
-
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromSize_t(recording_of(o)->self->builder.size()); }
 PyObject* get_executed(PyObject* o, void*) {
   return PyLong_FromSize_t(recording_of(o)->self->progress.load(std::memory_order_relaxed));
@@ -250,22 +229,6 @@ PyObject* get_bytes(PyObject* o, void*) {
   return PyLong_FromSize_t(recording_of(o)->self->builder.program().cores[0].bytes());
 }
 
-PyObject* warnings_list(PyObject* self, PyObject*) {
-  Recording& r = *recording_of(self)->self;
-  PyObject* out = PyList_New(0);
-  auto add = [&](const std::vector<Warning>& list) {
-    for (const Warning& w : list) {
-      const Place at = r.builder.program().place(w.site);
-      PyObject* item = Py_BuildValue("(sssi)", w.rule.c_str(), w.message.c_str(), at.file.c_str(), at.line);
-      PyList_Append(out, item);
-      Py_XDECREF(item);
-    }
-  };
-  add(r.builder.warnings());
-  if (r.executor) add(r.executor->machine().warnings());
-  return out;
-}
-
 PyMethodDef methods[] = {
     method("__enter__", enter, METH_NOARGS, "Makes this the current recording of the thread."),
     method("__exit__", leave, METH_VARARGS, ""),
@@ -283,9 +246,10 @@ PyMethodDef methods[] = {
     method("edge_by_name", recording_edge_by_name, METH_VARARGS,
            "edge_by_name(producer, consumer): the same by the name= of instructions."),
     method("edges", recording_edges, METH_NOARGS, "(producer, consumer) of each edge."),
-    method("fail", fail, METH_VARARGS, "fail(kind, rule, message): raises a fault of the line that is being recorded."),
-    method("compat", compat, METH_VARARGS, "compat(rule, message): a remark, in strict mode a fault."),
-    method("warnings", warnings_list, METH_NOARGS, "(rule, message, file, line) of each remark."),
+    method("fail", recording_fail, METH_VARARGS,
+           "fail(kind, rule, message): raises a fault of the line that is being recorded."),
+    method("compat", recording_compat, METH_VARARGS, "compat(rule, message): a remark, in strict mode a fault."),
+    method("warnings", recording_warnings, METH_NOARGS, "(rule, message, file, line) of each remark."),
     method("timing", recording_timing, METH_VARARGS | METH_KEYWORDS, "The predicted run: a Timing object."),
     method("release", recording_release, METH_NOARGS,
            "Gives up values and arguments; what timing() and text() need stays."),
@@ -357,37 +321,6 @@ void Recording::count_iteration() {
   if (site >= iterations.size()) iterations.resize(site + 64, 0);
   Stream& stream = builder.program().cores[0];
   stream.at(stream.size() - 1).iteration = iterations[site]++;
-}
-
-bool Recording::show_warnings() {
-  PyObject* hook = PyDict_GetItemString(state().hooks, "warn");
-  auto show = [&](const std::vector<Warning>& list, size_t* next) {
-    for (; *next < list.size(); ++*next) {
-      if (hook == nullptr) continue;
-      const Warning& w = list[*next];
-      const Place at = builder.program().place(w.site);
-      if (!shown.insert(cat(w.rule, ' ', at.file, ':', at.line)).second) continue;
-      PyObject* result =
-          PyObject_CallFunction(hook, "sssi", w.rule.c_str(), w.message.c_str(), at.file.c_str(), at.line);
-      if (result == nullptr) return false;
-      Py_DECREF(result);
-    }
-    return true;
-  };
-  return show(builder.warnings(), &warnings_shown) &&
-         (!executor || show(executor->machine().warnings(), &machine_warnings_shown));
-}
-
-bool Recording::remark(const char* rule, const std::string& message) {
-  mark_site();
-  builder.warn(rule, message);
-  return show_warnings();
-}
-
-bool Recording::compat(FaultKind kind, const char* rule, const std::string& message) {
-  if (!options.strict) return remark(rule, message);
-  raise_here(*this, Fault(kind, rule, message));
-  return false;
 }
 
 Machine* Recording::look() {

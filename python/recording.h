@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of Recording that stand in files of their own: results.cc and handles.cc.
+// Methods of Recording that stand in files of their own: results.cc, handles.cc and remarks.cc.
 #pragma once
 
 #include "arguments.h"
@@ -16,5 +16,10 @@ PyObject* recording_replay(PyObject* self, PyObject*);
 PyObject* recording_edge(PyObject* self, PyObject* args);
 PyObject* recording_edge_by_name(PyObject* self, PyObject* args);
 PyObject* recording_edges(PyObject* self, PyObject*);
+
+// remarks.cc
+PyObject* recording_fail(PyObject* self, PyObject* args);
+PyObject* recording_compat(PyObject* self, PyObject* args);
+PyObject* recording_warnings(PyObject* self, PyObject*);
 
 }  // namespace sterna::python

@@ -55,6 +55,11 @@ bool check_defined(Recording& r, uint32_t tensor, const char* what) {
   const TensorInfo& info = r.builder.tensor(tensor);
   Status status = r.running().machine().check_result(tensor, what);
   if (status) return r.show_warnings();
+  // The machine speaks of reading; here the bytes were stored by a move whose source was never written.
+  std::string& text = status.error().message;
+  constexpr std::string_view kNever = ", which was never written";
+  if (const size_t at = text.find(kNever); at != std::string::npos)
+    text.replace(at, kNever.size(), ", which was never written or was written from bytes that were never written");
   status.error().site = info.site;
   r.builder.program().locate(status.error());
   raise_fault(status.error(), &r.builder.program());

@@ -206,12 +206,13 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
                 "ap(offset=) on a view that does not start at 0: the offset is added to the view's own; documents "
                 "differ on this."))
     return nullptr;
+  if ((scalar != Py_None || vector != Py_None) && t->view.kind != ViewKind::kStrided)
+    return finish_view(o, second_offset(t->view));
   Program& program = r.builder.program();
   Result<View> made = pattern_view(t->view, tensor, {pattern.dims, pattern.n}, extra, dtype);
   if (made && made->kind == ViewKind::kIndirect) made = rows_move(t->view);
   if (made && made->kind == ViewKind::kDynamic) made = rescaled(program, *made, t->view.dtype);
   if (!made || (scalar == Py_None && vector == Py_None)) return finish_view(o, std::move(made));
-  if (made->kind != ViewKind::kStrided) return finish_view(o, second_offset(t->view));
   if (scalar != Py_None && vector != Py_None)
     return PyErr_Format(PyExc_ValueError, "ap: only one of scalar_offset and vector_offset can be given");
   const bool one = scalar != Py_None;

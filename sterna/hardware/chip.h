@@ -126,12 +126,12 @@ struct Limits {
   Count tile_min;           ///< smallest rows and columns of a tile of the array
   Count vector_transpose;   ///< block side of a transpose on the vector engine
   Count bn_stats_free;
-  Count top8_min, top8_max;    ///< free elements of max8, nc_find_index8, nc_match_replace8
-  Count sbuf_free, psum_free;  ///< free elements of one operand
-  Count free_dimensions;       ///< of an access pattern
-  Count pattern_count;         ///< largest count in an access pattern
-  Count pattern_stride;        ///< largest stride in an access pattern, either sign
-  Count registers;             ///< per engine, 32 bits each
+  Count top8_min, top8_max;      ///< free elements of max8, nc_find_index8, nc_match_replace8
+  Count sbuf_free, psum_free;    ///< free elements of one operand
+  Count free_dimensions;         ///< of an access pattern
+  Count pattern_count;           ///< largest count in an access pattern
+  Count pattern_stride;          ///< largest stride in an access pattern, either sign
+  Count registers;               ///< per engine, 32 bits each
   Count dma_priorities;          ///< classes of DMA traffic, where there are any
   Count dge_transpose_rows;      ///< most rows of a DMA transpose with hardware descriptors, a power of two
   Count dge_transpose_last;      ///< most elements of its last axis

@@ -320,8 +320,9 @@ class Reader {
 
   /// Refuses any key that nothing reads, since a misspelt key would silently keep the parent's number.
   Status check_keys() {
-    std::vector<std::string> known = {"name",    "title",       "inherits",     "inherited_trust", "aliases",
-                                      "sources", "instruction", "instructions", "dtypes", "instruction_default"};
+    std::vector<std::string> known = {
+        "name",    "title",       "inherits",     "inherited_trust", "aliases",
+        "sources", "instruction", "instructions", "dtypes",          "instruction_default"};
     const size_t tops = known.size();
     visit_numbers(chip_,
                   [&known](std::string_view key, auto&, const KeySpec&, std::string_view) { known.emplace_back(key); });

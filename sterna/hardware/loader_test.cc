@@ -69,13 +69,15 @@ TEST(Loader, InheritedTrustLowersButNeverRaises) {
 }
 
 TEST(Loader, DefaultCostsAreReadByEngine) {
-  auto chip = read(child("[instruction_default.vector]\nformula = \"elements\"\n"
-                         "per_element = { value = 3, unit = \"cycles/element\", source = \"x\", trust = \"assumed\" }"));
+  auto chip =
+      read(child("[instruction_default.vector]\nformula = \"elements\"\n"
+                 "per_element = { value = 3, unit = \"cycles/element\", source = \"x\", trust = \"assumed\" }"));
   ASSERT_TRUE(chip) << chip.error().text();
   EXPECT_EQ(chip->cost_or_default("new", "vector")->per_element, 3);
   EXPECT_EQ(chip->cost_or_default("new", "vector")->per_element.key, "instruction_default.vector.per_element");
   EXPECT_EQ(chip->cost_or_default("new", "gpsimd")->per_element, 1) << "the parent's";
-  expect_refused(child("[instruction_default.vector]\nper_elemnt = 1\n"), 6, 0, {"instruction_default.vector.per_elemnt"});
+  expect_refused(child("[instruction_default.vector]\nper_elemnt = 1\n"), 6, 0,
+                 {"instruction_default.vector.per_elemnt"});
 }
 
 TEST(Loader, UnitsScale) {
@@ -96,7 +98,8 @@ TEST(Loader, RefusesMorePartitionsThanThereAreBuffersFor) {
   };
   for (const char* section : {"sbuf", "limits"}) {
     EXPECT_TRUE(read(partitions(section, kMaxPartitions)));
-    expect_refused(partitions(section, kMaxPartitions + 1), 6, 0, {std::string(section) + ".partitions", "at most 512"});
+    expect_refused(partitions(section, kMaxPartitions + 1), 6, 0,
+                   {std::string(section) + ".partitions", "at most 512"});
   }
 }
 

@@ -33,7 +33,8 @@ inline Status check_queue(const Rules& r, int32_t priority, DgeMode mode) {
   return {};
 }
 
-/// dst takes src's elements in order, converted through fp32 when the types differ.
+/// dst takes src's elements in order, converted when the types differ: exactly between
+/// integer types, else through fp32.
 ///
 /// Shapes  any two shapes of equal element counts; gather and scatter by a vector offset on dim 0; dynamic start by a
 /// scalar offset Rules   DMA1 (no PSUM) DMA2 (element counts) DMA3 (hardware DGE: equal types) DMA4 (indices in bounds
@@ -148,10 +149,10 @@ struct DmaTranspose {
     const int64_t rows = src.dims[0].count, last = src.dims[src.ndim - 1].count;
     const int64_t most_rows = limits.dge_transpose_rows, most_last = limits.dge_transpose_last;
     if (size_of(src.dtype) == 2 && rows <= most_rows && (rows & (rows - 1)) == 0 && last <= most_last) return {};
-    return Fault(FaultKind::kRuleBroken, "DT5",
-                 cat("Hardware descriptor generation transposes 2-byte types, a power of two of at most ", most_rows,
-                     " rows and at most ", most_last, " in the last axis; src is ", shape_text(src), " ",
-                     name(src.dtype), "."));
+    return Fault(
+        FaultKind::kRuleBroken, "DT5",
+        cat("Hardware descriptor generation transposes 2-byte types, a power of two of at most ", most_rows,
+            " rows and at most ", most_last, " in the last axis; src is ", shape_text(src), " ", name(src.dtype), "."));
   }
   Status check_indirect_source(const Rules& r) const {
     const int64_t rows = r.chip->limits.gather_transpose_rows;

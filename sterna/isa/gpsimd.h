@@ -49,7 +49,8 @@ inline Result<uint32_t> whole_number(Machine& m, const Scalar& scalar) {
   STERNA_ASSIGN(Operand o, m.read(scalar.view, "offset"));  // an index is not negative; this may be
   float x = 0;
   load_row(o, 0, 0, 1, &x);
-  if (!in_32_bits(x)) return Fault(FaultKind::kBadInput, "IOTA3", cat("A whole number of 32 bits is needed, not ", x, "."));
+  if (!in_32_bits(x))
+    return Fault(FaultKind::kBadInput, "IOTA3", cat("A whole number of 32 bits is needed, not ", x, "."));
   return integer_bits(x < 0 ? DType::kInt32 : DType::kUInt32, x);
 }
 /// start + row * step, modulo 2^32.
@@ -74,7 +75,8 @@ inline Status check_gpsimd(const Rules& r, std::initializer_list<const View*> vi
   return check_engine(r, EngineId::kGpSimd, {EngineId::kGpSimd}, views);
 }
 
-/// dst[p, i...] = offset + p * channel_multiplier + sum of step * index, in 32-bit integers that wrap, converted to dst.
+/// dst[p, i...] = offset + p * channel_multiplier + sum of step * index, in 32-bit integers that wrap, converted to
+/// dst.
 ///
 /// Rules   P1 P2 ENG2 IOTA1 (pattern covers dst) IOTA2 (positive counts) IOTA3 (offset is a whole number)
 /// Source  nki.isa.iota (SDK 2.32)
@@ -184,22 +186,25 @@ struct AffineSelect {
     const bool same = a.dtype == d.dtype;
     const auto other = static_cast<float>(on_false_value.value);
     const uint32_t other_bits = same ? value_bits(d.dtype, other) : std::bit_cast<uint32_t>(other);
-    over_rows(m, d.rows, d.cols, [&](int64_t begin, int64_t end) {
-      std::vector<uint32_t> mask(affine.size()), words(affine.size());
-      auto* floats = reinterpret_cast<float*>(words.data());
-      for (int64_t p = begin; p < end; ++p) {
-        fill_mask(affine, row_start(start, p, channel_multiplier), mask);
-        if (same)
-          load_bits(a, p, 0, d.cols, words.data());
-        else
-          load_row(a, p, 0, d.cols, floats);
-        select_row(mask.data(), words.data(), &other_bits, 0, false, words.data(), d.cols);
-        if (same)
-          store_bits(d, p, 0, d.cols, words.data());
-        else
-          store_row(d, p, 0, d.cols, floats);
-      }
-    }, rows_may_meet(d));
+    over_rows(
+        m, d.rows, d.cols,
+        [&](int64_t begin, int64_t end) {
+          std::vector<uint32_t> mask(affine.size()), words(affine.size());
+          auto* floats = reinterpret_cast<float*>(words.data());
+          for (int64_t p = begin; p < end; ++p) {
+            fill_mask(affine, row_start(start, p, channel_multiplier), mask);
+            if (same)
+              load_bits(a, p, 0, d.cols, words.data());
+            else
+              load_row(a, p, 0, d.cols, floats);
+            select_row(mask.data(), words.data(), &other_bits, 0, false, words.data(), d.cols);
+            if (same)
+              store_bits(d, p, 0, d.cols, words.data());
+            else
+              store_row(d, p, 0, d.cols, floats);
+          }
+        },
+        rows_may_meet(d));
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, EngineId::kGpSimd, {&dst, &on_true_tile}); }

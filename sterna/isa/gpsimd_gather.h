@@ -111,9 +111,9 @@ struct NcNGather {
   }
 };
 
-/// In each group of partitions that one GpSimd core has (16): the group's indices, read partition by partition and then column by column, name
-/// places in the partitions of src_buffer; dst gets num_elem_per_idx adjoining elements from each, in every partition
-/// of the group.
+/// In each group of partitions that one GpSimd core has (16): the group's indices, read partition by partition and then
+/// column by column, name places in the partitions of src_buffer; dst gets num_elem_per_idx adjoining elements from
+/// each, in every partition of the group.
 ///
 /// Shapes  src_buffer: [P, N]; index: [P, M]; dst: [P, num_valid_indices * num_elem_per_idx]; P a multiple of the group
 /// Types   bits are kept; index uint16
@@ -151,7 +151,8 @@ struct LocalGather {
       return broken("GAT4", cat("local_gather works on groups of ", group_rows, " partitions; ", dst.rows(),
                                 " is not a multiple of that."));
     if (num_elem_per_idx < 1 || num_elem_per_idx > most_run || (num_elem_per_idx & (num_elem_per_idx - 1)) != 0)
-      return broken("GAT5", cat("num_elem_per_idx is a power of two up to ", most_run, ", not ", num_elem_per_idx, "."));
+      return broken("GAT5",
+                    cat("num_elem_per_idx is a power of two up to ", most_run, ", not ", num_elem_per_idx, "."));
     if (valid() > index.cols() * group_rows || valid() > most)
       return broken("GAT6", cat("A group has ", index.cols() * group_rows, " indices, ", valid(),
                                 " are asked for; at most ", most, " are taken."));

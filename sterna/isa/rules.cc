@@ -238,14 +238,17 @@ namespace {
 /// d[i] = f(a[i], b[i]) on raw words, by rows: f(Words, Words, uint32_t* out, n).
 template <class F>
 Status map_words(Machine& m, const Operand& dst, const Operand& a, const Operand& b, const F& f) {
-  over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      for (int64_t c = 0; c < dst.cols; c += kPiece) {
-        const int64_t n = std::min(kPiece, dst.cols - c);
-        const Words x = bits_of_row(a, r, c, n, 0), y = bits_of_row(b, r, c, n, 1);
-        put_bits(dst, r, c, n, [&](uint32_t* out) { f(x, y, out, n); });
-      }
-  }, rows_may_meet(dst));
+  over_rows(
+      m, dst.rows, dst.cols,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          for (int64_t c = 0; c < dst.cols; c += kPiece) {
+            const int64_t n = std::min(kPiece, dst.cols - c);
+            const Words x = bits_of_row(a, r, c, n, 0), y = bits_of_row(b, r, c, n, 1);
+            put_bits(dst, r, c, n, [&](uint32_t* out) { f(x, y, out, n); });
+          }
+      },
+      rows_may_meet(dst));
   return {};
 }
 
@@ -262,22 +265,24 @@ Status map_integers(Machine& m, const Operand& dst, const Operand& a, const Oper
                    [=](Words x, Words y, uint32_t* out, int64_t n) { alu_int_block(op, x, y, out, n, is_signed); });
 }
 
-void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count,
-                     int bits) {
-  over_rows(m, dst.rows, dst.cols, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      for (int64_t c = 0; c < dst.cols; c += kPiece) {
-        const int64_t n = std::min(kPiece, dst.cols - c);
-        Words x = bits_of_row(a, r, c, n, 0);
-        put_bits(dst, r, c, n, [&](uint32_t* out) {
-          for (int i = 0; i < count; ++i) {
-            const Words one{&steps[i].words[r], true};
-            alu_bits_block(steps[i].op, steps[i].reverse ? one : x, steps[i].reverse ? x : one, out, n, bits);
-            x = {out};
+void map_bits_by_row(Machine& m, const Operand& dst, const Operand& a, const BitStep* steps, int count, int bits) {
+  over_rows(
+      m, dst.rows, dst.cols,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          for (int64_t c = 0; c < dst.cols; c += kPiece) {
+            const int64_t n = std::min(kPiece, dst.cols - c);
+            Words x = bits_of_row(a, r, c, n, 0);
+            put_bits(dst, r, c, n, [&](uint32_t* out) {
+              for (int i = 0; i < count; ++i) {
+                const Words one{&steps[i].words[r], true};
+                alu_bits_block(steps[i].op, steps[i].reverse ? one : x, steps[i].reverse ? x : one, out, n, bits);
+                x = {out};
+              }
+            });
           }
-        });
-      }
-  }, rows_may_meet(dst));
+      },
+      rows_may_meet(dst));
 }
 
 }  // namespace sterna

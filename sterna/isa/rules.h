@@ -23,10 +23,10 @@ Status check_not_both_psum(const View& a, const View& b, std::string_view what_a
 /// ENG1: the engine is one of those listed; ENG2: GpSimd does not reach PSUM (asks the chip).
 Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<EngineId> allowed,
                     std::initializer_list<const View*> operands);
-/// TYPE1: every view is of an integer type (bit operators do not convert), and every immediate that `op` uses is a whole
-/// number that the widest of the views can hold, with or without a sign. BITS1: the views are of one width. Where they
-/// are not, each operand is extended by its own type (zeros, or the sign) to the widest of operands and result, `op`
-/// works there, and the low bits of its result are kept.
+/// TYPE1: every view is of an integer type (bit operators do not convert), and every immediate that `op` uses is a
+/// whole number that the widest of the views can hold, with or without a sign. BITS1: the views are of one width. Where
+/// they are not, each operand is extended by its own type (zeros, or the sign) to the widest of operands and result,
+/// `op` works there, and the low bits of its result are kept.
 Status check_bits(const Rules& rules, std::initializer_list<const View*> views, AluOp op);
 Status check_bit_operand(const Rules& rules, const Scalar& operand, std::initializer_list<const View*> views, AluOp op,
                          std::string_view what);

@@ -47,7 +47,8 @@ struct NcMatmul {
   int64_t out_cols() const { return moving.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   Status check(const Rules& r);
   Status execute(Machine& m) const {
-    return execute_matmul(m, {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, exact_transpose});
+    return execute_matmul(m,
+                          {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, exact_transpose});
   }
   Work work(const Rules&) const {
     Work w;

@@ -15,7 +15,7 @@
 
 namespace sterna::vector_engine {
 
-/// dst = src, converted to dst's type; equal types keep bits.
+/// dst = src, converted to dst's type; equal types keep bits, integer types convert exactly with saturation.
 ///
 /// Shapes  dst, src: equal element counts in a partition, equal partitions
 /// Rules   P1 P2 SHAPE1 SHAPE2 ENG1 ENG2
@@ -53,7 +53,8 @@ struct TensorCopy {
 
 /// Every element of dst becomes `value`.
 ///
-/// Types   the value's type must match dst's: a fraction for an integer dst is rounded to nearest even (NaN to 0) with a
+/// Types   the value's type must match dst's: a fraction for an integer dst is rounded to nearest even (NaN to 0) with
+/// a
 ///         remark, a number beyond dst's range is refused
 /// Rules   P1 P2 ENG1 ENG2 ARG3 MEMSET1 (packed types: 0 only) MEMSET2 (the value is one of dst's)
 /// Source  nki.isa.memset (SDK 2.32)
@@ -85,10 +86,10 @@ struct Memset {
       const auto [low, high] = integer_range(dst.dtype);
       if (v >= low && v <= high) return {};
       return Fault(FaultKind::kRuleBroken, "MEMSET2",
-                   cat("memset of ", name(dst.dtype), " takes ", low, " to ", high, ", not ", v, "."));
+                   cat("'value' of an ", name(dst.dtype), " tile is ", low, " to ", high, ", not ", v, "."));
     }
-    return r.compat("MEMSET2", cat("memset of ", name(dst.dtype), " with ", v,
-                                   ": the value's type must match dst's. It is rounded to nearest even."));
+    return r.compat("MEMSET2", cat("'value' of an ", name(dst.dtype), " tile is a whole number, not ", v,
+                                   "; it is rounded to nearest even."));
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -120,7 +121,9 @@ struct Memset {
 /// and its definedness.
 ///
 /// Shapes  dst, predicate: [P, N]; src: a tile of that shape or a number
-/// Types   predicate uint8, uint16 or uint32; src of dst's type keeps bits, another is converted through fp32
+/// Types   predicate uint8, uint16 or uint32; src of dst's type keeps bits, another integer type is converted exactly,
+/// floats
+///         through fp32
 /// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 (src, predicate) PRED1 (predicate type) PRED2 (src has dst's type) ARG2
 /// Source  nki.isa.tensor_copy_predicated (SDK 2.32)
 struct TensorCopyPredicated {
@@ -175,11 +178,13 @@ struct TensorCopyPredicated {
     std::vector<ElementState> states(simple ? 0 : static_cast<size_t>(d.rows * d.cols), ElementState::kKeep);
     std::vector<uint32_t> keep(static_cast<size_t>(d.cols)), value(keep.size()), where(keep.size());
     if (!src.is_view) std::fill(value.begin(), value.end(), value_bits(dst.dtype, src.value));
-    std::vector<float> converted(src.is_view && s.dtype != d.dtype ? keep.size() : 0);
+    const bool integers = src.is_view && is_integer(s.dtype) && is_integer(d.dtype);  // as exact as a copy
+    std::vector<float> converted(src.is_view && s.dtype != d.dtype && !integers ? keep.size() : 0);
     for (int64_t row = 0; row < d.rows; ++row) {
       load_bits(p, row, 0, d.cols, where.data());
       load_bits(d, row, 0, d.cols, keep.data());
       if (src.is_view && converted.empty()) load_bits(s, row, 0, d.cols, value.data());
+      if (integers && s.dtype != d.dtype) convert_integers(s.dtype, d.dtype, value.data(), value.data(), d.cols);
       if (!converted.empty()) {
         load_row(s, row, 0, d.cols, converted.data());
         for (size_t i = 0; i < value.size(); ++i) value[i] = from_float_bits(dst.dtype, converted[i]);

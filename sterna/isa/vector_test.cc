@@ -211,8 +211,8 @@ TEST_F(Vector, BitOperatorsTakeWholeOperandsOnly) {
   EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(static_cast<double>(kNaN))}));
   EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(256.0)}));
   EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(-129.0)}));
-  EXPECT_REFUSED("TYPE1", (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(1.0), false, AluOp::kBitwiseAnd,
-                                        Scalar::of(0.5)}));
+  EXPECT_REFUSED("TYPE1",
+                 (TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(1.0), false, AluOp::kBitwiseAnd, Scalar::of(0.5)}));
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(255.0)}));
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(-128.0)}));
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kInvert, Scalar::of(0.5)}));  // not used
@@ -732,6 +732,13 @@ TEST_F(Vector, MatchReplace8TakesValuesFromTheLast) {
   EXPECT_EQ(get(x), (Values{5, 5, 5, 5, 5, 3, 0, 4, 6, 5}));
   EXPECT_REFUSED("TOP2", (NcMatchReplace8{d, x, v, 0, make({1, 8})}));
   EXPECT_REFUSED("SHAPE4", (NcMatchReplace8{make({1, 9}), x, v, 0}));
+}
+
+TEST_F(Vector, PredicatedCopyBetweenIntegerTypesIsExact) {
+  const View s = with_bits({1, 4}, {16777217, static_cast<uint32_t>(-5), 7, 9}, kI32), d = make({1, 4}, kU32);
+  set(d, {1, 2, 3, 4});
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(s), with({1, 4}, {1, 1, 0, 1}, DType::kUInt8)}));
+  EXPECT_EQ(get_bits(d), (Words{16777217, 0, 3, 9}));
 }
 
 }  // namespace

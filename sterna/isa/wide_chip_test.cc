@@ -14,8 +14,8 @@ class WideChipTest : public IsaTest {
   void SetUp() override {
     const std::string count = "partitions = { value = " + std::to_string(kRows) +
                               ", unit = \"count\", source = \"x\", trust = \"assumed\" }\n";
-    auto chip = load_chip_text("name = \"wide\"\ntitle = \"Wide\"\ninherits = \"trn2\"\n[sbuf]\n" + count + "[limits]\n" +
-                                   count + "[sources]\nx = \"a test\"\n",
+    auto chip = load_chip_text("name = \"wide\"\ntitle = \"Wide\"\ninherits = \"trn2\"\n[sbuf]\n" + count +
+                                   "[limits]\n" + count + "[sources]\nx = \"a test\"\n",
                                "wide.toml", {"hardware"});
     ASSERT_TRUE(chip) << chip.error().text();
     chip_ = std::move(*chip);
@@ -45,7 +45,7 @@ TEST_F(WideChipTest, OneValueForEachPartition) {
 TEST_F(WideChipTest, ReductionsAndAccumulators) {
   const View d = make({kRows, 4}), sums = make({kRows, 1});
   const Values data = get(data_);
-  EXPECT_RUNS((vector_engine::TensorReduce{sums, AluOp::kAdd, data_, {}}));
+  EXPECT_RUNS((vector_engine::TensorReduce{sums, AluOp::kAdd, data_, {1, {1}}}));
   for (size_t r = 0; r < kRows; ++r) ASSERT_EQ(get(sums)[r], ordered(AluOp::kAdd, data.data() + 4 * r, 4));
   vector_engine::TensorScalarReduce i{d, data_, AluOp::kAdd, Scalar::of(column_)};
   i.reduce_op = AluOp::kMaximum;

@@ -36,7 +36,8 @@ TEST_F(MachineTest, DefinednessOfAnyStridesAgreesWithOneFlagAnElement) {
       std::vector<Dim> dims;
       for (int d = 0; d < 3; ++d) {
         const int64_t stride = below(3) == 0 ? cols : below(2 * cols) - cols / 2;
-        dims.push_back({static_cast<int32_t>(d == 2 && below(2) == 0 ? 1 : stride), static_cast<int32_t>(1 + below(4))});
+        dims.push_back(
+            {static_cast<int32_t>(d == 2 && below(2) == 0 ? 1 : stride), static_cast<int32_t>(1 + below(4))});
       }
       const View v = strided(t, below(total), dims);
       if (!in_bounds(v, tensors_[t.tensor])) continue;

@@ -4,14 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
 
 #include "sterna/base/text.h"
-#include "sterna/machine/rows.h"
-#include "sterna/machine/view_ops.h"
-#include "sterna/numerics/convert.h"
 
 namespace sterna {
 

@@ -120,8 +120,8 @@ class Machine {
   void mark_matmul_result(const View& view);
   void mark_by_matmul(const View& view, bool value);
   bool is_defined(const View& view);
-  /// Applies the policy on undefined bytes to all of a tensor that the caller will look at after the run: a result, or a
-  /// parameter that was written. Faults with OUT2, or warns and fills, or fills.
+  /// Applies the policy on undefined bytes to all of a tensor that the caller will look at after the run: a result, or
+  /// a parameter that was written. Faults with OUT2, or warns and fills, or fills.
   Status check_result(uint32_t tensor, const char* what);
   /// PSUM: all bytes of the view were written by a matmul (returns true), none (false), or some (`mixed`).
   bool by_matmul(const View& view, bool* mixed);
@@ -161,8 +161,8 @@ class Machine {
   Accumulators& vector_accumulator() { return vector_accumulator_; }
   Accumulators& scalar_accumulator() { return scalar_accumulator_; }
 
-  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. The slot asked for just
-  /// before stays valid; older ones may be reused.
+  /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. The slot asked for
+  /// just before stays valid; older ones may be reused.
   PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh);
 
   void warn(std::string rule, std::string message);

@@ -27,9 +27,8 @@ PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, s
   // The slot used longest ago: the other operand of this instruction, used just before, stays.
   PackedOperand& p = packed_.back().used == packed_clock_
                          ? packed_.back()
-                         : *std::min_element(packed_.begin(), packed_.end(), [](const auto& a, const auto& b) {
-                             return a.used < b.used;
-                           });
+                         : *std::min_element(packed_.begin(), packed_.end(),
+                                             [](const auto& a, const auto& b) { return a.used < b.used; });
   p.used = packed_clock_;
   if (p.buffer.capacity() < floats * 4) p.buffer = buffers_->take(floats * 4);
   p.view = view;

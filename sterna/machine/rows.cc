@@ -241,8 +241,8 @@ bool copy_plain_rows(const Operand& dst, const Operand& src) {
   return true;
 }
 
-/// f(dst row, dst col, src row, src col, n) for the pieces of elements [begin, end) that both have in one row; rows that
-/// an index skips are left out.
+/// f(dst row, dst col, src row, src col, n) for the pieces of elements [begin, end) that both have in one row; rows
+/// that an index skips are left out.
 template <class F>
 void for_pieces(const Operand& dst, const Operand& src, int64_t begin, int64_t end, const F& f) {
   int64_t e = begin;
@@ -312,8 +312,7 @@ void convert_integers(DType from, DType to, const uint32_t* words, uint32_t* out
   }
   const auto high = static_cast<int32_t>(std::min<uint32_t>(most, INT32_MAX));
   const int32_t low = to_signed ? -high - 1 : 0;
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<uint32_t>(std::clamp(static_cast<int32_t>(words[i]), low, high));
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint32_t>(std::clamp(static_cast<int32_t>(words[i]), low, high));
 }
 
 Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {

@@ -126,7 +126,7 @@ struct Piece {
 /// in ascending order on one thread. Inputs have the shape of dst (checks broadcast them).
 template <size_t N, class F>
 void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, const F& body) {
-  over_rows(m, dst.rows, dst.cols, [&](int64_t row_begin, int64_t row_end) {
+  const auto run = [&](int64_t row_begin, int64_t row_end) {
     const Pieces p(row_end - row_begin, dst.cols);
     for (int64_t r = row_begin; r < row_end; r += p.row_step) {
       const int64_t nr = std::min(p.row_step, row_end - r);
@@ -146,7 +146,8 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
           for (int64_t i = 0; i < nr; ++i) store_row(dst, r + i, c, nc, out.data + i * nc);
       }
     }
-  }, rows_may_meet(dst));
+  };
+  over_rows(m, dst.rows, dst.cols, run, rows_may_meet(dst));
 }
 
 /// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write

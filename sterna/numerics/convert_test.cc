@@ -232,5 +232,21 @@ TEST(Packed, ElementZeroIsInTheLowBits) {
   }
 }
 
+// Immediates are doubles: every 32-bit integer is exact, and the rules are those of fp32 otherwise.
+TEST(Convert, NumbersToIntegersAreExactAndSaturate) {
+  EXPECT_EQ(integer_bits(DType::kInt32, 16777217.0), 16777217u);
+  EXPECT_EQ(integer_bits(DType::kInt32, -2147483648.0), 0x80000000u);
+  EXPECT_EQ(integer_bits(DType::kInt32, 1e30), 0x7fffffffu);
+  EXPECT_EQ(integer_bits(DType::kUInt32, 4294967295.0), 0xffffffffu);
+  EXPECT_EQ(integer_bits(DType::kUInt32, -1.0), 0u);
+  EXPECT_EQ(integer_bits(DType::kInt16, -2.5), 0xfffeu);
+  EXPECT_EQ(integer_bits(DType::kInt8, std::nan("")), 0u);
+  EXPECT_EQ(integer_bits(DType::kBool, 0.25), 1u);
+  EXPECT_EQ(integer_bits(DType::kBool, 0.0), 0u);
+  for (DType t : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16})
+    for (const float x : {-70000.0f, -300.0f, -2.5f, -0.5f, 0.0f, 0.5f, 1.5f, 126.5f, 254.5f, 300.0f, 65535.5f, 1e9f})
+      EXPECT_EQ(integer_bits(t, x), from_float_bits(t, x)) << name(t) << x;
+}
+
 }  // namespace
 }  // namespace sterna

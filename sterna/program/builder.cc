@@ -96,8 +96,8 @@ Status Builder::check_views(const TableRow& row, const void* body) {
     if (!in_bounds(v, t)) {
       std::vector<int64_t> shape(t.shape, t.shape + t.ndim);
       status = Fault(FaultKind::kOutOfBounds, "IDX4",
-                     cat("A view ", shape_text(v), " reaches outside tensor '",
-                         program_.tensor_name(v.tensor), "' ", shape_text(shape), "."));
+                     cat("A view ", shape_text(v), " reaches outside tensor '", program_.tensor_name(v.tensor), "' ",
+                         shape_text(shape), "."));
     }
   });
   return status;

@@ -264,7 +264,8 @@ Status check_view(const Program& program, const View& view) { return check_view_
 Status check_written_once(const View& view, Role role) {
   if ((role != Role::kOut && role != Role::kInOut) || !repeats_elements(view)) return {};
   return Fault(FaultKind::kRuleBroken, "ALIAS2",
-               cat("A destination ", shape_text(view), " is a broadcast: it would write one place several times. Write "
+               cat("A destination ", shape_text(view),
+                   " is a broadcast: it would write one place several times. Write "
                    "a tensor of the full shape."));
 }
 

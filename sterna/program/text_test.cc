@@ -57,7 +57,7 @@ loop reg=$0 high=4 @1
   dma_copy dst=%y[4, 0:16] src=%x[0, 0:16]+(%5[0:1, 0:1] * 1 < 4)
   device_print src=%a.3 prefix="a\n\tb"
   if reg=$0
-    memset dst=%a.4{partition 3, [2, 60], [0, 16]} value=1e-45 engine=vector
+    memset dst=%a.4{partition 3, [2, 60], [3, 16]} value=1e-45 engine=vector
   end
 end
 iota dst=%5 pattern=[[-3, 1]] channel_multiplier=7

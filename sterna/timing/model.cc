@@ -60,8 +60,8 @@ class Uncertainty {
     for (const InstructionCost* cost : lowered.default_costs) of_cost(*cost);
   }
   void of_cost(const InstructionCost& cost) {
-    visit_constants(
-        cost, [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
+    visit_constants(cost,
+                    [this](std::string_view, const Number& number, const KeySpec&, std::string_view) { use(number); });
   }
 
  private:

@@ -90,6 +90,11 @@ def activation():
     c.expect("d", cast(tenth, BF16)).expect("r", alu("add", once, reduce_rows("add", tenth))).write()
     c = isa("activation", "from_psum_in_place", "PSUM in, PSUM out, in place")
     c.tile("x", w, "psum")("activation dst=%x op=square data=%x").expect("x", w * w).write()
+    c = isa(
+        "activation", "outside_the_documented_range", "the mathematical value, and a warning that names the first input"
+    )
+    c.tile("x", f32([[1, 4], [0.25, -1]])).tensor("d", "float32", (2, 2))("activation dst=%d op=sqrt data=%x")
+    c.warn("ACT3", "sqrt", "-1 in partition 1").expect("d", f32([[1, 2], [0.5, np.nan]])).write()
     c = isa("activation", "maximum", "the scalar engine adds only")
     c.tile("x", w)("activation dst=%x op=exp data=%x reduce_op=maximum").fault("ACT1", "maximum").write()
     c = isa("activation", "prelu", "the slope of prelu has no operand in NKI 0.6, so nobody knows its result")

@@ -247,6 +247,32 @@ def tensor_copy():
     ).fault("ENG2").write()
 
 
+def mixed_widths():
+    wide = np.array([[0x12345600, -(2**31), 0x100]], np.int32)
+    narrow = np.array([[0xF0, 0x80, 1]], np.uint8)
+    c = isa(
+        "tensor_tensor",
+        "bits_of_mixed_widths",
+        "operands of a bit operator are extended by their own types to the widest",
+        "uint8 extends zeros, int8 its sign",
+    )
+    c.tile("a", narrow).tile("s", narrow.view(np.int8)).tile("b", wide)
+    c.tensor("d", "int32", (1, 3))("tensor_tensor dst=%d data1=%a data2=%b op=bitwise_or").warn("BITS1", "uint8", "32")
+    c.tensor("e", "int32", (1, 3))("tensor_tensor dst=%e data1=%s data2=%b op=bitwise_or").warn("BITS1")
+    c.expect("d", narrow.astype(np.int32) | wide).expect("e", narrow.view(np.int8).astype(np.int32) | wide).write()
+    c = isa("tensor_scalar", "shift_into_a_wider_type", "bits shifted out of uint8 stay in an int32 result")
+    c.tile("a", narrow).tensor("d", "int32", (1, 3))("tensor_scalar dst=%d data=%a op0=left_shift operand0=8")
+    c.warn("BITS1").expect("d", narrow.astype(np.int32) << 8).write()
+    c = isa("tensor_scalar", "fraction_for_bits", "a bit operator takes whole numbers")
+    c.tile("a", narrow)("tensor_scalar dst=%a data=%a op0=bitwise_or operand0=3.7").fault(
+        "TYPE1", "operand0", "3.7"
+    ).write()
+    c = isa("tensor_scalar", "float_column_for_bits", "and no floats from memory")
+    c.tile("a", narrow).tile("f", f32([[3]]))("tensor_scalar dst=%a data=%a op0=bitwise_or operand0=%f").fault(
+        "TYPE1", "float32"
+    ).write()
+
+
 def memset():
     c = isa("memset", "every_type", "a value is rounded once to dst's type")
     for t, value in (("float32", 0.1), ("bfloat16", cast(f32(0.1), BF16)), ("float16", cast(f32(0.1), np.float16))):
@@ -257,6 +283,13 @@ def memset():
     c.tensor("u", "uint32", (2, 3))("memset dst=%u value=4294967295").expect(
         "u", np.full((2, 3), 2**32 - 1, np.uint32)
     ).write()
+    c = isa("memset", "fractions_round_to_even", "a fraction is no integer: to nearest even, with a warning")
+    for i, (value, whole) in enumerate((("2.5", 2), ("3.5", 4), ("-2.7", -3), ("nan", 0))):
+        c.tensor(f"t{i}", "int32", (1, 1))(f"memset dst=%t{i} value={value}").warn("MEMSET2")
+        c.expect(f"t{i}", np.full((1, 1), whole, np.int32))
+    c.write()
+    c = isa("memset", "out_of_range", "a number beyond dst's range is refused")
+    c.tensor("x", "int8", (1, 1))("memset dst=%x value=300").fault("MEMSET2", "-128 to 127", "300").write()
     c = isa("memset", "part_of_a_tile", "only the view is written; the rest stays undefined")
     c.tensor("x", "float32", (3, 4))("memset dst=%x[1:3, 0:4:2] value=-0").expect(
         "x", "? ? ? ?\n-0 ? -0 ?\n-0 ? -0 ?"
@@ -289,6 +322,12 @@ def tensor_copy_predicated():
     c.tensor("d", "float32", (2, 3)).tile("p", p)("tensor_copy_predicated dst=%d src=5 predicate=%p").expect(
         "d", "5 ? 5\n? ? 5"
     ).write()
+    c = isa(
+        "tensor_copy_predicated", "undefined_source", "a move: what is not chosen is not read, what is stays undefined"
+    )
+    c.tensor("x", "float32", (2, 3))("memset dst=%x[0:1, 0:1] value=9").tile("p", p).tile("d", d)(
+        "tensor_copy_predicated dst=%d src=%x predicate=%p"
+    ).expect("d", "9 -2 ?\n-4 -5 ?").write()
     c = isa("tensor_copy_predicated", "float_predicate", "a predicate is an unsigned integer")
     c.tensor("x", "float32", (1, 2))("tensor_copy_predicated dst=%x src=%x predicate=%x").fault(
         "PRED1", "float32"
@@ -661,6 +700,7 @@ def bn_aggr():
 ALL = [
     tensor_tensor,
     tensor_scalar,
+    mixed_widths,
     scalar_tensor_tensor,
     reciprocal,
     tensor_copy,

@@ -95,7 +95,7 @@ def full(shape, fill_value, dtype, *, buffer=sbuf, name="", address=None):
     rows = made.shape[0] if len(made.shape) > 1 else 1
     flat = made.reshape((rows, made.size // rows)) if made.size else made
     for start in range(0, rows, 128):
-        block = flat[start : start + 128]
+        block = flat[start : min(start + 128, rows)]
         tile = allocate(block.shape, dtype, sbuf)
         isa.memset(tile, fill_value)
         isa.dma_copy(dst=block, src=tile)

@@ -114,9 +114,7 @@ def test_arguments_of_a_dynamic_ap_are_checked():
         with pytest.raises(ValueError, match="indirect_dim"):
             copied(lambda x, dim=dim: x.ap([[8, 1], [1, 8]], scalar_offset=nisa.register_alloc(0), indirect_dim=dim), X)
     with pytest.raises(ValueError, match="one of"):
-        copied(
-            lambda x: x.ap([[8, 1], [1, 8]], scalar_offset=nisa.register_alloc(0), vector_offset=index_of_zero()), X
-        )
+        copied(lambda x: x.ap([[8, 1], [1, 8]], scalar_offset=nisa.register_alloc(0), vector_offset=index_of_zero()), X)
     with pytest.raises(ValueError, match="one number"):
         copied(lambda x, i: x.ap([[8, 1], [1, 8]], scalar_offset=index_tile(i)), X, ROWS)
     with pytest.raises(TypeError, match="register or a tensor"):

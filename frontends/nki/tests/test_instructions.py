@@ -341,6 +341,82 @@ def test_a_gather_out_of_bounds_faults_or_skips():
     np.testing.assert_array_equal(kernel(x, where, nisa.oob_mode.skip), [x[4], [-1] * 3, x[0], [-1] * 3])
 
 
+def test_dma_compute(rng):
+    @nki.jit
+    def kernel(x, y, z):
+        out = nl.ndarray(x.shape, nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_compute(out, [x, nl.load(y), z], nl.add, scales=[1.0, 1, None])
+        nisa.dma_compute(y, (y,) * 16, reduce_op=nl.add)
+        return out, y
+
+    x, y, z = (normal(rng, 6, 4) for _ in range(3))
+    total = np.zeros_like(y)
+    for _ in range(16):
+        total += y
+    want = (x + y) + z
+    got, multiple = kernel(x, y, z)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(multiple, total)
+
+
+def test_dma_compute_adds_to_rows_by_index(rng):
+    @nki.jit
+    def kernel(x, rows, value):
+        place = x.vector_select(0, nl.load(rows))
+        nisa.dma_compute(place, [nl.load(value), place], nl.add)
+        return x
+
+    x, value = normal(rng, 8, 4), normal(rng, 3, 4)
+    want, rows = x.copy(), np.array([[6], [1], [4]], np.int32)
+    want[rows[:, 0]] += value
+    np.testing.assert_array_equal(kernel(x, rows, value), want)
+
+
+def test_dma_compute_refuses_other_scales_and_counts():
+    def call(sources, **options):
+        return lambda x: nisa.dma_compute(x, [x] * sources, nl.add, **options)
+
+    for sources, options, rule in (
+        (2, {"scales": [1.0, 0.5]}, "DC4"),
+        (2, {"scales": [1.0]}, "DC4"),
+        (2, {"scales": 2.0}, "DC4"),
+        (17, {}, "DC2"),
+        (0, {}, "DC2"),
+    ):
+        with pytest.raises(RuleError, match=rule):
+            nki.jit(call(sources, **options))(np.ones((4, 4), F32))
+    with pytest.raises(RuleError, match="DC1"):
+        nki.jit(lambda x: nisa.dma_compute(x, [x, x], nl.multiply))(np.ones((4, 4), F32))
+
+
+def test_sequence_bounds(apply):
+    ids = np.array([[1, 1, 3, 3, 3, 0, 0, 2]], np.int32)
+    bounds = [[0, 0, 2, 2, 2, 8, 8, 7], [2, 2, 5, 5, 5, -1, -1, 8]]
+    check(
+        apply,
+        lambda o, a: nisa.sequence_bounds(o, a),
+        np.array([bounds], np.int32),
+        ids,
+        shape=(1, 2, 8),
+        dtype=nl.int32,
+    )
+
+
+def test_nonzero_with_count(apply):
+    x = np.zeros((17, 6), F32)
+    x[0, [1, 4]] = 2.0
+    x[16, [0, 3, 5]] = -1.0
+
+    def body(o, a):
+        nisa.memset(o, 0)
+        nisa.nonzero_with_count(o, a, index_offset=10, padding_val=-7)
+
+    want = np.zeros((17, 7), np.int32)
+    want[0] = [11, 14, -7, -7, -7, -7, 2]
+    want[16] = [10, 13, 15, -7, -7, -7, 3]
+    check(apply, body, want, x, shape=(17, 7), dtype=nl.int32)
+
+
 def test_every_instruction_has_a_signature_and_a_meaning():
     import inspect
 

@@ -233,6 +233,16 @@ def local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=N
     """Gathers by indices shared by 16 partitions."""
 
 
+@instruction
+def sequence_bounds(dst, segment_ids, name=None):
+    """dst[0, 0], dst[0, 1] = where each element's segment begins and ends; (n, -1) for padding, id 0."""
+
+
+@instruction
+def nonzero_with_count(dst, src, index_offset=0, padding_val=-1, name=None):
+    """On partitions 0, 16, ...: the places of src's non-zero elements, then padding_val; last, how many there are."""
+
+
 # --- DMA
 
 
@@ -246,6 +256,51 @@ def dma_copy(
 @instruction
 def dma_transpose(dst, src, axes=None, priority=None, dge_mode=dge_mode.unknown, oob_mode=oob_mode.error, name=None):
     """dst = src with its axes reversed as `axes` says."""
+
+
+@instruction
+def _dma_compute(
+    dst,
+    src0=None,
+    src1=None,
+    src2=None,
+    src3=None,
+    src4=None,
+    src5=None,
+    src6=None,
+    src7=None,
+    src8=None,
+    src9=None,
+    src10=None,
+    src11=None,
+    src12=None,
+    src13=None,
+    src14=None,
+    src15=None,
+    reduce_op=nl.add,
+    unique_indices=True,
+    oob_mode=oob_mode.error,
+    name=None,
+):
+    """dst = src0 + src1 + ..."""
+
+
+_MOST_SOURCES = 16
+
+
+def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=oob_mode.error, name=None):
+    """dst = sum of srcs, element by element in fp32, by DMA; with an offset tensor, what dst or a source holds is added to."""
+    srcs = tuple(srcs)
+    if not 0 < len(srcs) <= _MOST_SOURCES:
+        _fail("DC2", f"dma_compute takes 1 to {_MOST_SOURCES} sources, not {len(srcs)}.", "rule broken")
+    factors = tuple(scales) if isinstance(scales, (list, tuple)) else (scales,) * len(srcs)
+    if len(factors) != len(srcs) or any(factor is not None and factor != 1 for factor in factors):
+        _fail(
+            "DC4",
+            f"dma_compute takes each source times 1, as NKI does; scales={scales} must be 1 for each.",
+            "rule broken",
+        )
+    return _dma_compute(dst, *srcs, reduce_op=reduce_op, unique_indices=unique_indices, oob_mode=oob_mode, name=name)
 
 
 # --- registers
@@ -315,9 +370,6 @@ nc_matmul_mx = later("nki.isa.nc_matmul_mx", "MX formats on the tensor engine co
 quantize_mx = later("nki.isa.quantize_mx", "MX formats come with the next release.")
 activate2 = later("nki.isa.activate2", _NEXT)
 exponential = later("nki.isa.exponential", _NEXT)
-dma_compute = later("nki.isa.dma_compute", _NEXT)
-nonzero_with_count = later("nki.isa.nonzero_with_count", _NEXT)
-sequence_bounds = later("nki.isa.sequence_bounds", _NEXT)
 topk = later("nki.isa.topk", _NEXT)
 _RANDOM = "the random generators come with the next release."
 dropout = later("nki.isa.dropout", _RANDOM)
