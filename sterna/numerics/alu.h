@@ -70,10 +70,10 @@ bool is_reduction(AluOp op);  ///< legal as a reduction: add multiply maximum mi
 bool has_int_form(AluOp op);  ///< defined by alu_int
 
 /// The definition of one arithmetic operator. For a unary operator and bypass `b` is ignored. A bit operator gives NaN.
-///   power: cases as C's powf, error below 0.5 + 2^-17 ulp (power_formula-inl.h); mod: sign of the divisor (Python %); fmod: sign of the dividend (C);
-///   abs_max/abs_min: the operand with larger/smaller magnitude, its sign kept, `b` on ties;
-///   rsqrt: 1/sqrt rounded once from double; logical_and: (a != 0) && (b != 0), so NaN is true; relu: maximum(a, 0);
-///   sign: -1, +0 or 1; average: the sum (whoever reduces divides by the count).
+///   power: cases as C's powf, error below 0.5 + 2^-17 ulp (power_formula-inl.h); mod: sign of the divisor (Python %);
+///   fmod: sign of the dividend (C); abs_max/abs_min: the operand with larger/smaller magnitude, its sign kept, `b` on
+///   ties; rsqrt: 1/sqrt rounded once from double; logical_and: (a != 0) && (b != 0), so NaN is true; relu: maximum(a,
+///   0); sign: -1, +0 or 1; average: the sum (whoever reduces divides by the count).
 float alu(AluOp op, float a, float b);
 /// Bit operators on 32-bit patterns of a type with `bits` bits (8, 16, 32). Shifts by >= bits give 0 (arithmetic right:
 /// sign).

@@ -12,16 +12,32 @@ namespace sterna {
 /// Names follow NKI (nki.language, SDK 2.32). `float8_e4m3` is the legacy IEEE-like format of
 /// trn1/trn2 (largest value 240, has infinities); `float8_e4m3fn` is OCP's (448, no infinities).
 enum class DType : uint8_t {
-  kFloat32, kTFloat32, kBFloat16, kFloat16,
-  kFloat8E4M3, kFloat8E4M3FN, kFloat8E5M2, kFloat8E3M4, kFloat8E8M0, kFloat4E2M1,
-  kFloat8E4M3FNx4, kFloat8E5M2x4, kFloat4E2M1FNx4,
-  kBool, kInt8, kInt16, kInt32, kUInt8, kUInt16, kUInt32,
+  kFloat32,
+  kTFloat32,
+  kBFloat16,
+  kFloat16,
+  kFloat8E4M3,
+  kFloat8E4M3FN,
+  kFloat8E5M2,
+  kFloat8E3M4,
+  kFloat8E8M0,
+  kFloat4E2M1,
+  kFloat8E4M3FNx4,
+  kFloat8E5M2x4,
+  kFloat4E2M1FNx4,
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kUInt8,
+  kUInt16,
+  kUInt32,
 };
 inline constexpr int kDTypeCount = 20;
 
 struct DTypeInfo {
-  std::string_view name;  ///< as in nki.language and in the text form
-  uint8_t bytes;          ///< of one element in memory; float4_e2m1 takes one byte, low bits
+  std::string_view name;                 ///< as in nki.language and in the text form
+  uint8_t bytes;                         ///< of one element in memory; float4_e2m1 takes one byte, low bits
   uint8_t exponent_bits, mantissa_bits;  ///< 0 for integers and packed types
   int16_t bias;
   bool is_float, is_signed, is_packed, has_inf, has_nan;

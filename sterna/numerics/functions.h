@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The activation functions: scalar definition and block form of equal bits.
 //
-// Accuracy (design, section 4): within 1 ulp of the correctly rounded fp32 result inside the documented range, over which
-// functions_test checks them; outside it the mathematical value, but for sine outside [-pi, pi], where the hardware's polynomial
-// is imitated. NaN results are 7fc00000, except that kCopy keeps every bit, the payload of a NaN included. kPrelu takes no slope
-// here and is relu; the instruction refuses it (rule ACT2).
+// Accuracy (design, section 4): within 1 ulp of the correctly rounded fp32 result inside the documented range, over
+// which functions_test checks them; outside it the mathematical value, but for sine outside [-pi, pi], where the
+// hardware's polynomial is imitated. NaN results are 7fc00000, except that kCopy keeps every bit, the payload of a NaN
+// included. kPrelu takes no slope here and is relu; the instruction refuses it (rule ACT2).
 #pragma once
 
 #include <cmath>
@@ -19,10 +19,35 @@
 namespace sterna {
 
 enum class Function : uint8_t {
-  kCopy, kSquare, kSigmoid, kRelu, kPrelu, kGelu, kGeluDx, kGeluApprxTanh, kGeluApprxSigmoid, kGeluApprxSigmoidDx, kSilu, kSiluDx,
-  kTanh, kSoftplus, kMish, kErf, kErfDx, kExp, kLog, kSin, kArctan, kSqrt, kRsqrt, kReciprocal, kSign, kAbs,
+  kCopy,
+  kSquare,
+  kSigmoid,
+  kRelu,
+  kPrelu,
+  kGelu,
+  kGeluDx,
+  kGeluApprxTanh,
+  kGeluApprxSigmoid,
+  kGeluApprxSigmoidDx,
+  kSilu,
+  kSiluDx,
+  kTanh,
+  kSoftplus,
+  kMish,
+  kErf,
+  kErfDx,
+  kExp,
+  kLog,
+  kSin,
+  kArctan,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kSign,
+  kAbs,
   kSinFull,  ///< sine with range reduction (nl.sin); kSin is the raw instruction
-  kCos, kTan,
+  kCos,
+  kTan,
 };
 inline constexpr int kFunctionCount = 29;
 

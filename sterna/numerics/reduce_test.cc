@@ -204,7 +204,8 @@ TEST(Scan, EveryPairEqualsTheDefinition) {
       const auto op0 = static_cast<AluOp>(i), op1 = static_cast<AluOp>(j);
       if (is_bitwise(op0) || is_bitwise(op1)) continue;
       for (const bool reverse0 : {false, true})
-        for (const bool reverse1 : {false, true}) ASSERT_NO_FATAL_FAILURE(check_scan(op0, op1, reverse0, reverse1, ++seed));
+        for (const bool reverse1 : {false, true})
+          ASSERT_NO_FATAL_FAILURE(check_scan(op0, op1, reverse0, reverse1, ++seed));
     }
 }
 

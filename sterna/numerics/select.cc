@@ -13,8 +13,8 @@ namespace sterna::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Whole vectors only; returns how many words it did.
-ptrdiff_t SelectVectors(const uint32_t* where, const uint32_t* yes, const uint32_t* no, ptrdiff_t no_step, bool invert, uint32_t* out,
-                        ptrdiff_t n) {
+ptrdiff_t SelectVectors(const uint32_t* where, const uint32_t* yes, const uint32_t* no, ptrdiff_t no_step, bool invert,
+                        uint32_t* out, ptrdiff_t n) {
   const hn::ScalableTag<uint32_t> d;
   const auto lanes = static_cast<ptrdiff_t>(hn::Lanes(d));
   const auto zero = hn::Zero(d), one_no = hn::Set(d, *no);
@@ -27,7 +27,9 @@ ptrdiff_t SelectVectors(const uint32_t* where, const uint32_t* yes, const uint32
   return i;
 }
 #else
-ptrdiff_t SelectVectors(const uint32_t*, const uint32_t*, const uint32_t*, ptrdiff_t, bool, uint32_t*, ptrdiff_t) { return 0; }
+ptrdiff_t SelectVectors(const uint32_t*, const uint32_t*, const uint32_t*, ptrdiff_t, bool, uint32_t*, ptrdiff_t) {
+  return 0;
+}
 #endif
 }  // namespace sterna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -36,11 +38,13 @@ HWY_AFTER_NAMESPACE();
 namespace sterna {
 HWY_EXPORT(SelectVectors);
 
-void select_row(const uint32_t* where, const uint32_t* yes, const uint32_t* no, ptrdiff_t no_step, bool invert, uint32_t* out, ptrdiff_t n) {
+void select_row(const uint32_t* where, const uint32_t* yes, const uint32_t* no, ptrdiff_t no_step, bool invert,
+                uint32_t* out, ptrdiff_t n) {
   if (n <= 0) return;
   const uint32_t one_no = *no;  // before out overwrites it
   ptrdiff_t i = 0;
-  if (simd_target() != SimdTarget::kScalar) i = HWY_DYNAMIC_DISPATCH(SelectVectors)(where, yes, no_step == 0 ? &one_no : no, no_step, invert, out, n);
+  if (simd_target() != SimdTarget::kScalar)
+    i = HWY_DYNAMIC_DISPATCH(SelectVectors)(where, yes, no_step == 0 ? &one_no : no, no_step, invert, out, n);
   for (; i < n; ++i) out[i] = (where[i] != 0) != invert ? yes[i] : (no_step == 0 ? one_no : no[i]);
 }
 

@@ -17,13 +17,15 @@ TEST(SelectRow, ChoosesWordByWordOnEveryTarget) {
     for (ptrdiff_t n : {0, 1, 7, 16, 33, 100})
       for (int form = 0; form < 4; ++form) {
         const bool invert = form & 1, one = form & 2;
-        std::vector<uint32_t> where(static_cast<size_t>(n) + 1), yes(where.size()), no(where.size()), out(where.size(), 5), want = out;
+        std::vector<uint32_t> where(static_cast<size_t>(n) + 1), yes(where.size()), no(where.size()),
+            out(where.size(), 5), want = out;
         for (size_t i = 0; i < where.size(); ++i) {
           where[i] = i % 3 == 0 ? 0 : 0x80000000u >> (i % 32);
           yes[i] = 0x7f800001u + static_cast<uint32_t>(i);
           no[i] = 1000u + static_cast<uint32_t>(i);
         }
-        for (size_t i = 0; i < static_cast<size_t>(n); ++i) want[i] = (where[i] != 0) != invert ? yes[i] : no[one ? 0 : i];
+        for (size_t i = 0; i < static_cast<size_t>(n); ++i)
+          want[i] = (where[i] != 0) != invert ? yes[i] : no[one ? 0 : i];
         select_row(where.data(), yes.data(), no.data(), one ? 0 : 1, invert, out.data(), n);
         EXPECT_EQ(out, want) << name(target) << " " << n << " " << form;
         if (one) continue;

@@ -29,18 +29,18 @@
 //   }
 //   #endif
 //
-// Allowed: loads, stores, integer arithmetic and shifts, compares, selects, float add/sub/mul/div/sqrt/MulAdd, min/max with
-// explicit NaN handling, fp32 <-> integer conversions in range, fp32 <-> fp64. Not allowed: DemoteTo bfloat16 (Debian's 1.0.3 truncates),
-// approximate reciprocals, hwy/contrib/math.
+// Allowed: loads, stores, integer arithmetic and shifts, compares, selects, float add/sub/mul/div/sqrt/MulAdd, min/max
+// with explicit NaN handling, fp32 <-> integer conversions in range, fp32 <-> fp64. Not allowed: DemoteTo bfloat16
+// (Debian's 1.0.3 truncates), approximate reciprocals, hwy/contrib/math.
 #ifndef STERNA_NUMERICS_SIMD_H_
 #define STERNA_NUMERICS_SIMD_H_
 
-#define HWY_DISABLED_TARGETS                                                                           \
+#define HWY_DISABLED_TARGETS                                                                                   \
   (HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3 | HWY_SVE2_128 | HWY_SVE_256 | HWY_SVE2 | HWY_SVE | HWY_RVV | HWY_PPC8 | \
    HWY_WASM_EMU256 | HWY_WASM)
 
-// Every 64-bit Arm has NEON, so nothing is detected there. Without this, Highway would compile its NEON code for "+crypto", which
-// some processors lack and which g++ refuses to inline into the implicit constructors of our structs.
+// Every 64-bit Arm has NEON, so nothing is detected there. Without this, Highway would compile its NEON code for
+// "+crypto", which some processors lack and which g++ refuses to inline into the implicit constructors of our structs.
 #if defined(__aarch64__) && !defined(TOOLCHAIN_MISS_SYS_AUXV_H)
 #define TOOLCHAIN_MISS_SYS_AUXV_H
 #endif
