@@ -28,16 +28,22 @@ def timed(function):
     return lambda: seconds(function)
 
 
+_REST_S = 0.15
+
+
 def in_turn(functions, repeat, least_s=2.0, most_s=20.0):
     """Times of each function (one that returns its own seconds).
 
-    `repeat` rounds; more until least_s have passed; fewer, but three, when most_s are over.
+    `repeat` rounds; more until least_s have passed; fewer, but three, when most_s are over. Between two functions there is a rest: the
+    idle threads of a BLAS spin for some milliseconds after a product, on the processor that the next function wants.
     """
     times = {name: [] for name in functions}
     start = time.perf_counter()
     spent, rounds = 0.0, 0
     while rounds < 3 or (spent < most_s and (rounds < repeat or spent < least_s)):
         for name, function in functions.items():
+            if len(functions) > 1:
+                time.sleep(_REST_S)
             times[name].append(function())
         spent, rounds = time.perf_counter() - start, rounds + 1
     return times

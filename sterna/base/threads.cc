@@ -80,9 +80,23 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> gate{0};
   alignas(64) std::atomic<std::ptrdiff_t> next{0};
   alignas(64) std::atomic<bool> busy{false};
+  uint32_t sequence = 0;  // of the loop; written as `loop` is
+  std::unique_ptr<std::atomic<uint32_t>[]>
+      claimed;  // by share: the sequence number of the loop in which it was last taken
 
-  void take_pieces() {
+  void take_shares(const Loop& own, uint32_t number, int thread) {
+    const auto shares = static_cast<int>((own.count + own.grain - 1) / own.grain);
+    for (int k = 0; k < shares; ++k) {
+      const int share = (thread + k) % shares;
+      if (claimed[static_cast<size_t>(share)].exchange(number, std::memory_order_relaxed) == number) continue;
+      const std::ptrdiff_t begin = share * own.grain;
+      own.call(own.object, begin, std::min(begin + own.grain, own.count));
+    }
+  }
+
+  void take_pieces(int thread) {
     const Loop own = loop;
+    if (own.shares) return take_shares(own, sequence, thread);
     for (;;) {
       const std::ptrdiff_t begin = next.fetch_add(own.grain, std::memory_order_relaxed);
       if (begin >= own.count) return;
@@ -98,7 +112,7 @@ struct ThreadPool::State {
     return false;
   }
 
-  void work() {
+  void work(int thread) {
     uint32_t last = 0;  // number of the loop last entered or found closed
     for (;;) {
       // The stop bit counts on its own: the number may have come round to the one a late worker remembers.
@@ -111,7 +125,7 @@ struct ThreadPool::State {
       if ((seen & kStop) != 0) return;
       last = number_of(seen);
       if (!enter(seen)) continue;
-      take_pieces();
+      take_pieces(thread);
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -126,17 +140,19 @@ struct ThreadPool::State {
 
   void run(const Loop& wanted) {
     loop = wanted;
+    ++sequence;
     next.store(0, std::memory_order_relaxed);
     change_gate(kOpen);
-    take_pieces();
+    take_pieces(0);
     gate.fetch_and(~kOpen, std::memory_order_relaxed);
     const auto somebody_inside = [&] { return (gate.load(std::memory_order_acquire) & kInside) != 0; };
     while (spin_while(somebody_inside)) std::this_thread::yield();
   }
 
   void start(int wanted) {
+    claimed = std::make_unique<std::atomic<uint32_t>[]>(static_cast<size_t>(wanted));
     try {
-      for (int i = 1; i < wanted; ++i) workers.emplace_back([this] { work(); });
+      for (int i = 1; i < wanted; ++i) workers.emplace_back([this, i] { work(i); });
     } catch (const std::system_error&) {
       // The system gives no more threads: the pool is as large as it got.
     }

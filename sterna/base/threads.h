@@ -31,7 +31,20 @@ class ThreadPool {
     const auto call = [](const void* object, std::ptrdiff_t begin, std::ptrdiff_t end) {
       (*static_cast<Plain*>(const_cast<void*>(object)))(begin, end);
     };
-    run_pieces({count, grain < 1 ? 1 : grain, call, std::addressof(body)});
+    run_pieces({count, grain < 1 ? 1 : grain, call, std::addressof(body), false});
+  }
+
+  /// Calls `body(begin, end)` over [0, count) in one share for each thread, and waits for all. The same thread takes
+  /// the same share in each call, unless it comes so late that another is free first: loops over the same rows then
+  /// find them in their own cache.
+  template <class Body>
+  void run_shares(std::ptrdiff_t count, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    const auto call = [](const void* object, std::ptrdiff_t begin, std::ptrdiff_t end) {
+      (*static_cast<Plain*>(const_cast<void*>(object)))(begin, end);
+    };
+    const std::ptrdiff_t share = (count + threads() - 1) / threads();
+    run_pieces({count, share < 1 ? 1 : share, call, std::addressof(body), true});
   }
 
  private:
@@ -39,6 +52,7 @@ class ThreadPool {
     std::ptrdiff_t count, grain;
     void (*call)(const void* object, std::ptrdiff_t begin, std::ptrdiff_t end);
     const void* object;
+    bool shares;  // piece i belongs to thread i, as long as that comes in time
   };
   struct State;
   void run_pieces(const Loop& loop);

@@ -217,5 +217,23 @@ TEST(ThreadPool, WorksInAChildProcess) {
 }
 #endif
 
+TEST(ThreadPool, SharesCoverEveryIndexOnceForAnyThreadCount) {
+  for (int threads : {1, 2, 3, 7}) {
+    ThreadPool pool(threads);
+    for (std::ptrdiff_t count : {0, 1, 2, 5, 7, 64, 1000}) {
+      for (int round = 0; round < 50; ++round) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+        std::atomic<int> calls{0};
+        pool.run_shares(count, [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
+          calls.fetch_add(1);
+          for (std::ptrdiff_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+        });
+        for (auto& hit : hits) ASSERT_EQ(hit.load(), 1) << threads << " threads, " << count;
+        ASSERT_LE(calls.load(), threads);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sterna

@@ -25,26 +25,19 @@ OperandRows rows_of(const Operand& o, int64_t first_col, int64_t cols, std::vect
   return {DType::kFloat32, gathered.data(), cols * 4, 4};
 }
 
-/// Packs one operand, on the pool when it is large. Double row: columns [0, n) are contraction row 2k, [n, 2n) row 2k
-/// + 1.
-void pack(Machine& m, const Operand& o, bool moving, bool double_row, float* out) {
+/// Packs the blocks or panels [begin, end) of one operand. Double row: columns [0, n) are contraction row 2k, [n, 2n)
+/// row 2k + 1.
+void pack(const Operand& o, bool moving, bool double_row, BlockRange range, float* out) {
   const int64_t halves = double_row ? 2 : 1;
   const int64_t cols = o.cols / halves;
   for (int64_t half = 0; half < halves; ++half) {
     std::vector<float> gathered;
     const OperandRows source = rows_of(o, half * cols, cols, gathered);
     const DepthSlots slots{o.rows * halves, half, halves};
-    const ptrdiff_t blocks = moving ? moving_panels(cols) : stationary_blocks(cols);
-    auto run = [&](ptrdiff_t begin, ptrdiff_t end) {
-      if (moving)
-        pack_moving(source, o.rows, cols, slots, {begin, end}, out);
-      else
-        pack_stationary(source, o.rows, cols, slots, {begin, end}, out);
-    };
-    if (o.rows * cols >= kThreadWorth / 2 && m.pool().threads() > 1)
-      m.pool().run(blocks, std::max<ptrdiff_t>(1, blocks / (2 * m.pool().threads())), run);
+    if (moving)
+      pack_moving(source, o.rows, cols, slots, range, out);
     else
-      run(0, blocks);
+      pack_stationary(source, o.rows, cols, slots, range, out);
   }
 }
 
@@ -122,9 +115,9 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
   const auto floats_s = static_cast<size_t>(packed_stationary_floats(depth, rows));
   const auto floats_m = static_cast<size_t>(packed_moving_floats(depth, cols));
   PackedOperand& ps = m.packed(*x.stationary, false, x.double_row, floats_s, &fresh_s);
-  if (!fresh_s) pack(m, stationary, false, x.double_row, ps.data());
+  const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
+  if (!fresh_s) pack(stationary, false, x.double_row, {0, blocks}, ps.data());
   PackedOperand& pm = m.packed(*x.moving, true, x.double_row, floats_m, &fresh_m);
-  if (!fresh_m) pack(m, moving, true, x.double_row, pm.data());
 
   std::vector<float> scratch;
   const bool direct = d.direct() && !mixed;
@@ -137,12 +130,15 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
   }
   const PackedProduct product{
       ps.data(), pm.data(), out, depth, rows, cols, mixed ? Accumulate::kOverwrite : accumulate};
-  const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
+  // A thread keeps to its columns, packing included, so that they stay in its cache from one product to the next.
+  auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
+    if (!fresh_m) pack(moving, true, x.double_row, {begin, end}, pm.data());
+    matmul_packed(product, {0, blocks}, {begin, end});
+  };
   if (depth * rows * cols >= (1 << 19) && m.pool().threads() > 1)
-    m.pool().run(panels, std::max<ptrdiff_t>(1, panels / (4 * m.pool().threads())),
-                 [&](ptrdiff_t b, ptrdiff_t e) { matmul_packed(product, {0, blocks}, {b, e}); });
+    m.pool().run_shares(panels, part);
   else
-    matmul_packed(product, {0, blocks}, {0, panels});
+    part(0, panels);
   if (mixed)
     merge_mixed(m, *x.dst, d, scratch);
   else if (!direct)

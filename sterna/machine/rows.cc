@@ -319,6 +319,7 @@ Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {
   const int64_t total = dst.rows * dst.cols;
   if (total == 0) return {};
   const bool same = dst.dtype == src.dtype, integers = is_integer(dst.dtype) && is_integer(src.dtype);
+  const bool alone = total < kThreadWorth || m.pool().threads() == 1 || rows_may_meet(dst);
   if (same && copy_plain_rows(dst, src)) return {};
   Operand from = src;
   Snapshot snapshot;
@@ -332,10 +333,10 @@ Status copy_elements(Machine& m, const Operand& dst, const Operand& src) {
     else
       convert_rows(dst, from, begin, end);
   };
-  if (total < kThreadWorth || m.pool().threads() == 1 || rows_may_meet(dst))
+  if (alone)
     run(0, dst.rows);
   else
-    m.pool().run(dst.rows, std::max<int64_t>(1, dst.rows / (m.pool().threads() * 4)), run);
+    m.pool().run_shares(dst.rows, run);
   return {};
 }
 

@@ -98,8 +98,7 @@ void over_rows(Machine& m, int64_t rows, int64_t cols, const F& f, bool in_order
     f(int64_t{0}, rows);
     return;
   }
-  const int64_t grain = std::max<int64_t>(1, rows / (m.pool().threads() * 4));
-  m.pool().run(rows, grain, [&](ptrdiff_t b, ptrdiff_t e) { f(static_cast<int64_t>(b), static_cast<int64_t>(e)); });
+  m.pool().run_shares(rows, [&](ptrdiff_t b, ptrdiff_t e) { f(static_cast<int64_t>(b), static_cast<int64_t>(e)); });
 }
 
 /// The piece of an operand as a block: in place when it is plain fp32, else decoded into scratch.
