@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sterna/execute/executor.h"
+#include "sterna/execute/run.h"
 #include "sterna/program/builder.h"
 
 namespace sterna::python {
@@ -71,7 +71,7 @@ struct ModuleState {
   PyObject* dtype_objects[kDTypeCount] = {};  // DType -> what tensor.dtype gives
   PyObject* buffer_objects[3] = {};           // Memory -> what tensor.buffer gives
   PyObject* make_fault = nullptr;             // (kind, rule, message, file, line, function) -> exception
-  PyObject* hooks = nullptr;                  // dict of Python functions: "assign", "warn", "show"
+  PyObject* hooks = nullptr;                  // dict of Python functions: "assign", "warn", "show", "hand_over"
   PyObject* entry_code = nullptr;             // code object of the front end's runner: sites end there
   PyObject* ds_type = nullptr;                // nl.ds objects: (start, size)
 };
@@ -131,16 +131,20 @@ bool is_internal_file(const std::string& file);
 struct Recording {
   std::shared_ptr<const Chip> chip;
   Builder builder;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Run> run;
   Executor::Options options;
   ThreadPool* pool;
   SiteFinder sites;
   std::vector<PyObject*> keep;  // arguments, kept alive
   std::vector<std::pair<uint32_t, std::pair<void*, bool>>> bound;
-  std::vector<uint32_t> iterations;  // by site
+  std::vector<std::vector<uint32_t>> iterations = {{}};  // by core and site
   bool eager = false, host_read = false, done = false;
-  size_t warnings_shown = 0, machine_warnings_shown = 0, bound_done = 0;
-  Path kept_path;                   // of the run, once the values are given up
+  size_t warnings_shown = 0, bound_done = 0;
+  std::vector<size_t> machine_warnings_shown;  // by core
+  std::vector<Path> kept_paths;                // of the run, once the values are given up
+  std::vector<bool> recorded;                  // by core: nothing more will come from its function
+  std::vector<uint64_t> handed_over;           // by core: records and executed instructions when it last gave up its turn
+  int grid = 0;                                // dimensions of the grid that the caller gave
   std::atomic<size_t> progress{0};  // records executed, for another thread to look at
   std::set<std::string> shown;      // rule and line of each remark shown: one a line
 
@@ -149,11 +153,16 @@ struct Recording {
     options.buffers = std::move(buffers);
   }
   ~Recording();
-  Executor& running();
-  /// What the run decided; empty before it.
-  const Path& path() const { return executor ? executor->path() : kept_path; }
-  /// Executes what is recorded so far; raises on a fault. `final`: nothing more will come.
-  bool flush(bool final);
+  Run& running();
+  /// The machine of the core that is being recorded.
+  Machine& machine() { return running().machine(builder.core()); }
+  /// What the run decided, by core; empty before it.
+  std::vector<Path> paths() const { return run ? run->paths() : kept_paths; }
+  /// Executes what is recorded so far; raises on a fault. `final`: nothing more will come. Where that waits for another
+  /// core, the others record on, or with `wait` false it is left at that.
+  bool flush(bool final, bool wait = true);
+  /// Other cores record until this one can go on; false with a Python exception when they cannot.
+  bool hand_over();
   void mark_site();
   void count_iteration();
   bool show_warnings();
@@ -175,6 +184,7 @@ bool add_tensor_type(PyObject* module);
 bool add_register_type(PyObject* module);
 bool add_handle_type(PyObject* module);
 bool add_result_type(PyObject* module);
+bool add_numpy_types(PyObject* module);
 bool add_instruction_type(PyObject* module);
 bool add_recording_type(PyObject* module);
 bool add_functions(PyObject* module);

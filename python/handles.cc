@@ -48,13 +48,13 @@ PyType_Spec spec = {"sterna._core.NkiInstruction", sizeof(HandleObject), 0,
 
 bool Recording::add_edge(uint32_t producer, uint32_t consumer) {
   if (producer < consumer && consumer < builder.size()) {
-    builder.program().edges.push_back({producer, consumer});
+    builder.program().edges.push_back({producer, consumer, static_cast<uint32_t>(builder.core())});
     return true;
   }
   Fault fault(
       FaultKind::kBadInput, "SCHED2",
       "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
-  if (consumer < builder.size()) fault.site = builder.program().cores[0][consumer].site;
+  if (consumer < builder.size()) fault.site = builder.program().cores[static_cast<size_t>(builder.core())][consumer].site;
   raise_here(*this, std::move(fault));
   return false;
 }
@@ -74,7 +74,7 @@ PyObject* recording_edge_by_name(PyObject* self, PyObject* args) {
   Recording& r = *recording_of(self)->self;
   auto find = [&](const char* label, std::vector<uint32_t>* out) {
     const uint32_t id = r.builder.program().names.intern(label);
-    const Stream& stream = r.builder.program().cores[0];
+    const Stream& stream = r.builder.program().cores[static_cast<size_t>(r.builder.core())];
     for (uint32_t i = 0; i < stream.size(); ++i)
       if (id != 0 && stream[i].label == id) out->push_back(i);
     if (!out->empty()) return true;

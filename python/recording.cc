@@ -44,7 +44,7 @@ bool interrupted(Recording& recording) {
   // Called from a run without the GIL, every few instructions: look at signals a few times a second only.
   using Clock = std::chrono::steady_clock;
   static thread_local Clock::time_point last;
-  recording.progress.store(recording.executor->next(), std::memory_order_relaxed);
+  recording.progress.store(recording.run->executed(), std::memory_order_relaxed);
   const Clock::time_point now = Clock::now();
   if (now - last < std::chrono::milliseconds(100)) return false;
   last = now;
@@ -75,11 +75,11 @@ void recording_dealloc(PyObject* object) {
 }
 
 PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", nullptr};
+  static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", "cores", "grid", nullptr};
   const char *target, *name = "", *uninit = "error", *nki_version = "0.6";
-  int strict = 0, eager = 0, threads = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspis", const_cast<char**>(names), &target, &name, &strict,
-                                   &uninit, &eager, &threads, &nki_version))
+  int strict = 0, eager = 0, threads = 0, cores = 1, grid = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspisii", const_cast<char**>(names), &target, &name, &strict,
+                                   &uninit, &eager, &threads, &nki_version, &cores, &grid))
     return nullptr;
   Fault fault;
   auto chip = chip_named(target, &fault);
@@ -87,11 +87,23 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     raise_fault(fault);
     return nullptr;
   }
+  if (cores < 1 || cores > int64_t{chip->logical_max}) {
+    raise_fault(Fault(FaultKind::kNotOnThisChip, "LNC1",
+                      cat("kernel[", cores, "]: a logical core of ", chip->name, " joins at most ",
+                          int64_t{chip->logical_max}, " physical cores.")));
+    return nullptr;
+  }
   auto* made = recording_of(type->tp_alloc(type, 0));
   if (made == nullptr) return nullptr;
   static auto* buffers = new std::shared_ptr<BufferPool>(BufferPool::make());
   made->self = new Recording(std::move(chip), strict != 0, shared_pool(threads), *buffers);
   Recording& r = *made->self;
+  r.builder.set_cores(cores);
+  r.grid = grid;
+  r.iterations.resize(static_cast<size_t>(cores));
+  r.machine_warnings_shown.resize(static_cast<size_t>(cores));
+  r.recorded.resize(static_cast<size_t>(cores));
+  r.handed_over.resize(static_cast<size_t>(cores), UINT64_MAX);
   r.builder.program().name = name;
   r.builder.program().nki_version = nki_version;
   r.eager = eager != 0;
@@ -194,6 +206,27 @@ PyObject* add_register(PyObject* self, PyObject* args) {
   return reinterpret_cast<PyObject*>(made);
 }
 
+// --- cores
+
+PyObject* set_core(PyObject* self, PyObject* number) {
+  Recording& r = *recording_of(self)->self;
+  const long core = PyLong_AsLong(number);
+  if (core == -1 && PyErr_Occurred()) return nullptr;
+  if (core < 0 || core >= r.builder.cores()) return PyErr_Format(PyExc_IndexError, "there is no core %ld", core);
+  r.builder.set_core(static_cast<int>(core));
+  r.sites.forget();
+  Py_RETURN_NONE;
+}
+
+PyObject* core_ended(PyObject* self, PyObject* number) {
+  Recording& r = *recording_of(self)->self;
+  const long core = PyLong_AsLong(number);
+  if (core == -1 && PyErr_Occurred()) return nullptr;
+  if (core < 0 || core >= r.builder.cores()) return PyErr_Format(PyExc_IndexError, "there is no core %ld", core);
+  r.recorded[static_cast<size_t>(core)] = true;
+  Py_RETURN_NONE;
+}
+
 // --- running
 
 PyObject* flush_method(PyObject* self, PyObject*) {
@@ -204,16 +237,25 @@ PyObject* flush_method(PyObject* self, PyObject*) {
 /// Executes what came before an error of the recording itself.
 PyObject* settle(PyObject* self, PyObject*) {
   Recording& r = *recording_of(self)->self;
-  if (r.builder.open_regions() == 0 && !r.flush(false)) return nullptr;
+  if (r.builder.open_regions() == 0 && !r.flush(false, false)) return nullptr;
   Py_RETURN_NONE;
 }
 
-PyObject* get_size(PyObject* o, void*) { return PyLong_FromSize_t(recording_of(o)->self->builder.size()); }
+PyObject* get_size(PyObject* o, void*) {
+  size_t records = 0;
+  for (const Stream& stream : recording_of(o)->self->builder.program().cores) records += stream.size();
+  return PyLong_FromSize_t(records);
+}
+PyObject* get_cores(PyObject* o, void*) { return PyLong_FromLong(recording_of(o)->self->builder.cores()); }
+PyObject* get_grid(PyObject* o, void*) { return PyLong_FromLong(recording_of(o)->self->grid); }
+PyObject* get_core(PyObject* o, void*) { return PyLong_FromLong(recording_of(o)->self->builder.core()); }
 PyObject* get_executed(PyObject* o, void*) {
   return PyLong_FromSize_t(recording_of(o)->self->progress.load(std::memory_order_relaxed));
 }
 PyObject* get_path_length(PyObject* o, void*) {
-  return PyLong_FromSize_t(recording_of(o)->self->path().values().size());
+  size_t values = 0;
+  for (const Path& path : recording_of(o)->self->paths()) values += path.values().size();
+  return PyLong_FromSize_t(values);
 }
 PyObject* get_nki_version(PyObject* o, void*) {
   return PyUnicode_FromString(recording_of(o)->self->builder.program().nki_version.c_str());
@@ -226,7 +268,9 @@ PyObject* get_done(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)-
 PyObject* get_eager(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)->self->eager); }
 PyObject* get_target(PyObject* o, void*) { return PyUnicode_FromString(recording_of(o)->self->chip->name.c_str()); }
 PyObject* get_bytes(PyObject* o, void*) {
-  return PyLong_FromSize_t(recording_of(o)->self->builder.program().cores[0].bytes());
+  size_t bytes = 0;
+  for (const Stream& stream : recording_of(o)->self->builder.program().cores) bytes += stream.bytes();
+  return PyLong_FromSize_t(bytes);
 }
 
 PyMethodDef methods[] = {
@@ -235,6 +279,8 @@ PyMethodDef methods[] = {
     method("tensor", add_tensor, METH_FASTCALL, "tensor(shape, dtype, memory, name, shared, address)"),
     method("parameter", add_parameter, METH_FASTCALL, "parameter(shape, dtype, name, address, writable, owner)"),
     method("register", add_register, METH_VARARGS, "register(frozen=False)"),
+    method("set_core", set_core, METH_O, "set_core(number): that core records what follows."),
+    method("core_ended", core_ended, METH_O, "core_ended(number): its function has returned."),
     method("flush", flush_method, METH_NOARGS, "Executes what is recorded so far."),
     method("settle", settle, METH_NOARGS, "Executes what came before an error of the recording."),
     method("finish", recording_finish, METH_VARARGS, "finish(results, execute=True): nothing more will be recorded."),
@@ -255,7 +301,10 @@ PyMethodDef methods[] = {
            "Gives up values and arguments; what timing() and text() need stays."),
     method("text", recording_text, METH_NOARGS, "The program in its text form."),
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getset[] = {{"size", get_size, nullptr, "Records so far.", nullptr},
+PyGetSetDef getset[] = {{"cores", get_cores, nullptr, "Cores of the kernel.", nullptr},
+                        {"grid", get_grid, nullptr, "Dimensions of the grid that the caller gave.", nullptr},
+                        {"core", get_core, nullptr, "The core that is being recorded.", nullptr},
+                        {"size", get_size, nullptr, "Records so far.", nullptr},
                         {"executed", get_executed, nullptr,
                          "Records executed, about; may be read while another thread runs them.", nullptr},
                         {"path_length", get_path_length, nullptr,
@@ -281,19 +330,17 @@ Recording::~Recording() {
   for (PyObject* object : keep) Py_DECREF(object);
 }
 
-Executor& Recording::running() {
-  if (!executor) {
-    executor = std::make_unique<Executor>(builder.program(), *chip, pool, options);
-  }
+Run& Recording::running() {
+  if (!run) run = std::make_unique<Run>(builder.program(), *chip, pool, options);
   while (!bound.empty() && bound_done < bound.size()) {
     auto& [id, memory] = bound[bound_done++];
-    Status status = executor->machine().bind(id, memory.first, memory.second);
+    Status status = run->bind(id, memory.first, memory.second);
     (void)status;  // binding a parameter cannot fail
   }
-  return *executor;
+  return *run;
 }
 
-bool Recording::flush(bool final) {
+bool Recording::flush(bool final, bool wait) {
   if (done) return true;
   if (builder.open_regions() > 0) {
     PyErr_SetString(PyExc_TypeError,
@@ -302,25 +349,61 @@ bool Recording::flush(bool final) {
                     "device. Use nl.device_print, or set STERNA_EAGER=1, which runs them step by step.");
     return false;
   }
-  Executor& run = running();
-  Fault fault;
-  Executor::State end;
-  Py_BEGIN_ALLOW_THREADS end = run.run(SIZE_MAX, final, &fault);
-  Py_END_ALLOW_THREADS if (end == Executor::State::kFault) done = true;
-  if (PyErr_Occurred()) return false;  // Ctrl-C, or an error of a print hook
-  if (!show_warnings()) return false;
-  if (end != Executor::State::kFault) return true;
-  raise_fault(fault, &builder.program());
-  return false;
+  for (;;) {
+    Run& cores = running();
+    Fault fault;
+    Executor::State end;
+    const int core = builder.core();
+    Py_BEGIN_ALLOW_THREADS end = final ? cores.finish(&fault) : cores.run_core(core, &fault);
+    Py_END_ALLOW_THREADS if (end == Executor::State::kFault) done = true;
+    if (PyErr_Occurred()) return false;  // Ctrl-C, or an error of a print hook
+    if (!show_warnings()) return false;
+    if (end == Executor::State::kDone) return true;
+    if (end == Executor::State::kBlocked) {
+      if (!wait) return true;
+      if (!hand_over()) return false;
+      continue;
+    }
+    raise_fault(fault, &builder.program());
+    return false;
+  }
+}
+
+bool Recording::hand_over() {
+  const int mine = builder.core();
+  // Where nothing was recorded or executed since this core last gave up its turn, no core can go on.
+  uint64_t known = run->executed();
+  for (const Stream& stream : builder.program().cores) known += stream.size();
+  const bool stalled = handed_over[static_cast<size_t>(mine)] == known;
+  handed_over[static_cast<size_t>(mine)] = known;
+  bool others = false;
+  for (int core = 0; core < builder.cores(); ++core)
+    others = others || (core != mine && !recorded[static_cast<size_t>(core)]);
+  PyObject* hook = PyDict_GetItemString(state().hooks, "hand_over");
+  if (!others || stalled || hook == nullptr) {
+    done = true;
+    Fault fault = run->deadlock();
+    raise_fault(fault, &builder.program());
+    return false;
+  }
+  sites.forget();
+  PyObject* returned = PyObject_CallNoArgs(hook);
+  sites.forget();
+  builder.set_core(mine);
+  if (returned == nullptr) return false;
+  Py_DECREF(returned);
+  return true;
 }
 
 void Recording::mark_site() { builder.set_site(sites.here(builder.program())); }
 
 void Recording::count_iteration() {
   const uint32_t site = builder.site();
-  if (site >= iterations.size()) iterations.resize(site + 64, 0);
-  Stream& stream = builder.program().cores[0];
-  stream.at(stream.size() - 1).iteration = iterations[site]++;
+  const auto core = static_cast<size_t>(builder.core());
+  std::vector<uint32_t>& counts = iterations[core];
+  if (site >= counts.size()) counts.resize(site + 64, 0);
+  Stream& stream = builder.program().cores[core];
+  stream.at(stream.size() - 1).iteration = counts[site]++;
 }
 
 Machine* Recording::look() {
@@ -329,7 +412,7 @@ Machine* Recording::look() {
     return nullptr;
   }
   host_read = true;
-  return flush(false) ? &running().machine() : nullptr;
+  return flush(false) ? &machine() : nullptr;
 }
 
 RecordingObject* current_recording_or_null() { return active.empty() ? nullptr : active.back(); }

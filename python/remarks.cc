@@ -20,8 +20,10 @@ bool Recording::show_warnings() {
     }
     return true;
   };
-  return show(builder.warnings(), &warnings_shown) &&
-         (!executor || show(executor->machine().warnings(), &machine_warnings_shown));
+  if (!show(builder.warnings(), &warnings_shown)) return false;
+  for (int core = 0; run && core < run->cores(); ++core)
+    if (!show(run->machine(core).warnings(), &machine_warnings_shown[static_cast<size_t>(core)])) return false;
+  return true;
 }
 
 bool Recording::remark(const char* rule, const std::string& message) {
@@ -69,7 +71,7 @@ PyObject* recording_warnings(PyObject* self, PyObject*) {
     }
   };
   add(r.builder.warnings());
-  if (r.executor) add(r.executor->machine().warnings());
+  for (int core = 0; r.run && core < r.run->cores(); ++core) add(r.run->machine(core).warnings());
   return out;
 }
 

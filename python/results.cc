@@ -112,11 +112,15 @@ PyObject* recording_finish(PyObject* self, PyObject* args) {
       }))
     return nullptr;
   r.sites.forget();
-  if (r.builder.open_regions() > 0) {
-    raise_fault(Fault(FaultKind::kBadInput, "REGION2",
-                      "A recorded loop was left before its end: no break or return inside nl.dynamic_range."));
-    return nullptr;
+  for (int core = 0; core < r.builder.cores(); ++core) {
+    r.builder.set_core(core);
+    if (r.builder.open_regions() > 0) {
+      raise_fault(Fault(FaultKind::kBadInput, "REGION2",
+                        "A recorded loop was left before its end: no break or return inside nl.dynamic_range."));
+      return nullptr;
+    }
   }
+  r.builder.set_core(0);
   if (execute != 0 && !r.flush(true)) return nullptr;
   r.done = true;
   if (execute != 0 && !check_parameters(r)) return nullptr;
@@ -158,15 +162,15 @@ PyObject* recording_written(PyObject* self, PyObject* object) {
 /// values alone.
 PyObject* recording_replay(PyObject* self, PyObject*) {
   Recording& r = *recording_of(self)->self;
-  Executor again(r.builder.program(), *r.chip, r.pool, r.options);
+  Run again(r.builder.program(), *r.chip, r.pool, r.options);
   Fault fault;
   Executor::State end = Executor::State::kDone;
   for (auto& [id, memory] : r.bound)
-    if (Status bound = again.machine().bind(id, memory.first, memory.second); !bound) {
+    if (Status bound = again.bind(id, memory.first, memory.second); !bound) {
       raise_fault(bound.error());
       return nullptr;
     }
-  Py_BEGIN_ALLOW_THREADS end = again.run(SIZE_MAX, true, &fault);
+  Py_BEGIN_ALLOW_THREADS end = again.finish(&fault);
   Py_END_ALLOW_THREADS if (end == Executor::State::kFault) {
     raise_fault(fault);
     return nullptr;

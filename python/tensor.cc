@@ -33,10 +33,18 @@ Py_ssize_t tensor_length(PyObject* object) {
   return tensor_of(object)->view.ndim > 0 ? tensor_of(object)->view.dims[0].count : 0;
 }
 
-int tensor_bool(PyObject*) {
-  PyErr_SetString(PyExc_TypeError,
-                  "a tensor has no truth value while a kernel is recorded; load it into a register first");
-  return -1;
+/// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative). Of one element it
+/// rather means the value, which nobody knows while a kernel is recorded.
+int tensor_bool(PyObject* object) {
+  const TensorObject* t = tensor_of(object);
+  if (t->view.elements() == 1) {
+    PyErr_SetString(PyExc_TypeError,
+                    "a tensor has no truth value while a kernel is recorded; load it into a register first");
+    return -1;
+  }
+  const bool good = t->recording->self->compat(
+      FaultKind::kWrongType, "TRUTH1", "The truth of a tensor is that it is there; write `is not None`.");
+  return good ? 1 : -1;
 }
 
 // --- attributes

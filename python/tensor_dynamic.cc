@@ -166,17 +166,39 @@ bool to_pattern(PyObject* object, Pattern* out) {
   return good && check_elements({counts, out->n});
 }
 
-/// What an index moves: rows of the tensor along `dim`, counted in elements of the view's type.
-Result<DynamicOffset> walk(const TensorInfo& tensor, int dim, const View& view) {
+/// A tensor's dimensions, and its type, as an index of `ap` sees them.
+struct BaseShape {
+  DType dtype;
+  int ndim;
+  int64_t counts[kMaxDims];
+};
+
+/// Those of the view where it is the whole tensor in another shape (`t.reshape((1, n)).ap(..., indirect_dim=1)`),
+/// those of the tensor where the view is a part of it.
+BaseShape base_shape(const TensorInfo& tensor, const View& view) {
+  BaseShape out{tensor.dtype, tensor.ndim, {}};
+  std::copy(tensor.shape, tensor.shape + tensor.ndim, out.counts);
+  const bool whole = view.kind == ViewKind::kStrided && view.offset == 0 && view.partition == 0 && view.ndim > 0 &&
+                     view.elements() * size_of(view.dtype) == tensor.bytes() && free_contiguous(view) &&
+                     (view.dims[0].count <= 1 || view.dims[0].stride == (view.on_chip() ? 1 : view.cols()));
+  if (!whole) return out;
+  out.dtype = view.dtype;
+  out.ndim = view.ndim;
+  for (int d = 0; d < view.ndim; ++d) out.counts[d] = view.dims[d].count;
+  return out;
+}
+
+/// What an index moves: rows along `dim`, counted in elements of the view's type.
+Result<DynamicOffset> walk(const BaseShape& base, int dim, const View& view) {
   DynamicOffset offset;
-  int64_t bytes = size_of(tensor.dtype);
-  for (int d = dim + 1; d < tensor.ndim; ++d) bytes *= tensor.shape[d];
+  int64_t bytes = size_of(base.dtype);
+  for (int d = dim + 1; d < base.ndim; ++d) bytes *= base.counts[d];
   if (bytes % size_of(view.dtype) != 0)
     return Fault(FaultKind::kBadInput, "AP4",
                  cat("ap: an index moves by ", bytes, " bytes, which is no whole number of elements of ",
                      size_of(view.dtype), "."));
   offset.multiplier = bytes / size_of(view.dtype);
-  offset.limit = tensor.shape[dim];
+  offset.limit = base.counts[dim];
   return offset;
 }
 
@@ -193,13 +215,14 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   TensorObject* t = tensor_of(o);
   Recording& r = *t->recording->self;
   const TensorInfo tensor = r.builder.tensor(t->view.tensor);
+  const BaseShape base = base_shape(tensor, t->view);
   DType dtype = t->view.dtype;
   Pattern pattern;
   int64_t extra = 0, dim = 0;
   const Range far = t->view.on_chip() ? kInt32 : Range{-kMostElements, kMostElements};
   if ((dtype_object != Py_None && !to_dtype(dtype_object, &dtype)) || !to_pattern(pattern_object, &pattern) ||
       (offset_object != Py_None && !to_int(offset_object, "offset", far, &extra)) ||
-      (dim_object != nullptr && !to_int(dim_object, "indirect_dim", {0, tensor.ndim - 1}, &dim)))
+      (dim_object != nullptr && !to_int(dim_object, "indirect_dim", {0, base.ndim - 1}, &dim)))
     return nullptr;
   if (extra != 0 && (t->view.offset != 0 || t->view.partition != 0) &&
       !r.remark("AP3",
@@ -218,7 +241,7 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   const bool one = scalar != Py_None;
   if (!one && dim != 0)
     return PyErr_Format(PyExc_ValueError, "ap: vector_offset needs indirect_dim 0, not %d", static_cast<int>(dim));
-  Result<DynamicOffset> offset = walk(tensor, static_cast<int>(dim), *made);
+  Result<DynamicOffset> offset = walk(base, static_cast<int>(dim), *made);
   if (!offset) return finish_view(o, Fault(std::move(offset.error())));
   if (!offset_from(t->recording, one ? scalar : vector, one ? "scalar_offset" : "vector_offset", one, &*offset))
     return nullptr;

@@ -128,7 +128,8 @@ void add_columns(nb::class_<Prediction>& c) {
 
 Trace trace_of(const Prediction& p) {
   const Recording& r = p.from();
-  return to_trace(r.builder.program(), r.path(), *r.chip, p.timing);
+  const std::vector<Path> paths = r.paths();
+  return to_trace(r.builder.program(), paths.empty() ? Path() : paths[0], *r.chip, p.timing);
 }
 
 }  // namespace
@@ -140,7 +141,8 @@ PyObject* recording_timing(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
   Result<Timing> timing = Fault();
-  Py_BEGIN_ALLOW_THREADS timing = predict(r.builder.program(), r.path(), *r.chip, options);
+  const std::vector<Path> paths = r.paths();
+  Py_BEGIN_ALLOW_THREADS timing = predict(r.builder.program(), paths.empty() ? Path() : paths[0], *r.chip, options);
   Py_END_ALLOW_THREADS if (!timing) {
     if (timing.error().where.file.empty()) r.builder.program().locate(timing.error());
     raise_fault(timing.error());
@@ -156,9 +158,9 @@ PyObject* recording_timing(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* recording_release(PyObject* self, PyObject*) {
   Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
-  if (r.executor) r.kept_path.assign(r.executor->path().values());
+  r.kept_paths = r.paths();
   r.done = true;
-  r.executor.reset();
+  r.run.reset();
   r.bound.clear();
   r.bound_done = 0;
   for (PyObject* object : std::exchange(r.keep, {})) Py_DECREF(object);

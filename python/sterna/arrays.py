@@ -7,9 +7,6 @@ import sys
 import numpy as np
 
 _NUMPY_DTYPES = {"bool": np.dtype(np.bool_), "tfloat32": np.dtype(np.float32)}
-# Packed types have no numpy type: four elements are one word.
-_NUMPY_DTYPES.update(dict.fromkeys(("float8_e4m3fn_x4", "float8_e5m2_x4"), np.dtype(np.uint32)))
-_NUMPY_DTYPES["float4_e2m1fn_x4"] = np.dtype(np.uint16)
 
 
 @functools.cache
@@ -25,11 +22,20 @@ def numpy_dtype(name):
         try:
             found = np.dtype(name)
         except TypeError:
-            import ml_dtypes
-
-            found = np.dtype(getattr(ml_dtypes, name))
+            found = _registered_dtype(name)
         _NUMPY_DTYPES[name] = found
     return found
+
+
+def _registered_dtype(name):
+    """Types that others add to numpy: small floats by ml_dtypes, packed ones by sterna.x4."""
+    if name.endswith("_x4"):
+        from sterna import x4
+
+        return x4.DTYPES[name]
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 class NUMPY:
@@ -46,6 +52,13 @@ class NUMPY:
 
 # Types that torch has and numpy's own types have not: seen through an integer of the same size.
 _TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+# Types that neither torch nor jax has: they get the integers of the same size.
+_WORDS = {"float8_e4m3fn_x4": "int32", "float8_e5m2_x4": "int32", "float4_e2m1fn_x4": "int16"}
+
+
+def _as_words(array):
+    words = _WORDS.get(array.dtype.name)
+    return array.view(words) if words else array
 
 
 class TORCH:
@@ -62,7 +75,7 @@ class TORCH:
 
     @staticmethod
     def from_numpy(array):
-        torch = sys.modules["torch"]
+        torch, array = sys.modules["torch"], _as_words(array)
         bits = _TORCH_BITS.get(array.dtype.name)
         if bits is None:
             return torch.from_numpy(array)
@@ -76,7 +89,7 @@ class JAX:
 
     @staticmethod
     def from_numpy(array):
-        return sys.modules["jax"].numpy.asarray(array)
+        return sys.modules["jax"].numpy.asarray(_as_words(array))
 
 
 def kind_of(value):

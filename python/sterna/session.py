@@ -8,7 +8,8 @@ import numpy as np
 
 from sterna import _core, arrays, profiler, settings
 from sterna.arrays import numpy_dtype as numpy_dtype
-from sterna.faults import BadInput, SternaWarning, WrongType, warn_caller
+from sterna.cores import Recorder
+from sterna.faults import BadInput, RuleError, SternaWarning, WrongType, warn_caller
 
 
 class _Argument:
@@ -125,12 +126,16 @@ class Call:
 
 def _unknown(dtype, shape):
     """A read-only array without memory of its own, of NaN, or of zeros where the type has none."""
-    one = np.zeros((), dtype) if dtype.kind in "biu" else np.full((), np.nan).astype(dtype)
+    has_nan = dtype.kind not in "biu" and not dtype.name.endswith("_x4")
+    one = np.full((), np.nan).astype(dtype) if has_nan else np.zeros((), dtype)
     return np.broadcast_to(one, shape)
 
 
-def run(function, args, kwargs, bind_names, schedule=None):
-    """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind."""
+def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
+    """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind.
+
+    cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one.
+    """
     settings.check()
     recording = _core.Recording(
         settings.target(),
@@ -140,6 +145,8 @@ def run(function, args, kwargs, bind_names, schedule=None):
         eager=settings.eager(),
         threads=settings.threads(),
         nki_version=settings.nki_version(),
+        cores=cores,
+        grid=grid,
     )
     call = Call(recording)
     profile = profiler.active()
@@ -150,10 +157,7 @@ def run(function, args, kwargs, bind_names, schedule=None):
         named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
         results = []
         try:
-            returned = _record(recording, function, tensors, named)
-            form = _flatten(returned, results)
-            if schedule:
-                schedule(recording)
+            form = _record_cores(recording, lambda: _record(recording, function, tensors, named, schedule), results)
             if clock:
                 clock.recorded()
             recording.finish(results, values)
@@ -169,13 +173,37 @@ def run(function, args, kwargs, bind_names, schedule=None):
     return shaped
 
 
-def _record(recording, function, tensors, named):
+def _record(recording, function, tensors, named, schedule):
     try:
-        return enter(function, tensors, named)
+        returned = enter(function, tensors, named)
+        if schedule:
+            schedule(recording)
+        return returned
     except Exception:
         # What stands before the fault has happened: it is executed, and a fault there comes first.
         recording.settle()
         raise
+
+
+def _record_cores(recording, record, results):
+    """Records every core; appends the kernel's results to `results` and gives the function that puts arrays in their places."""
+    if recording.cores == 1:
+        return _flatten(record(), results)
+    forms = []
+    for core, returned in enumerate(Recorder(recording, record).run()):
+        of_core = []
+        if returned is None and core > 0:
+            continue
+        forms.append(_flatten(returned, of_core))
+        if core == 0:
+            results.extend(of_core)
+        elif [tensor.tensor_id for tensor in of_core] != [tensor.tensor_id for tensor in results]:
+            raise RuleError(
+                "rule broken",
+                "LNC8",
+                f"Core {core} returns other tensors than core 0. Every core returns the same tensors in nl.shared_hbm.",
+            )
+    return forms[0]
 
 
 def enter(function, args, kwargs):

@@ -11,7 +11,7 @@
 
 #include "sterna/base/text.h"
 #include "sterna/cli/table.h"
-#include "sterna/execute/executor.h"
+#include "sterna/execute/run.h"
 #include "sterna/hardware/catalog.h"
 #include "sterna/machine/rows.h"
 #include "sterna/program/check_program.h"
@@ -69,7 +69,8 @@ void print_summary(std::ostream& out, const Loaded& l) {
                    std::to_string(bytes[static_cast<int>(m)]), "bytes"});
   tensors.print(out << "\ntensors\n");
   std::map<std::string_view, int64_t> records;
-  for (size_t i = 0; i < p.cores[0].size(); ++i) ++records[instruction_table()[p.cores[0][i].opcode].info.mnemonic];
+  for (const Stream& stream : p.cores)
+    for (size_t i = 0; i < stream.size(); ++i) ++records[instruction_table()[stream[i].opcode].info.mnemonic];
   Table instructions("  ");
   instructions.align_right(1);
   for (const auto& [mnemonic, times] : records) instructions.add({std::string(mnemonic), std::to_string(times)});
@@ -117,16 +118,16 @@ Status run_program(const Loaded& l, Output output) {
   ThreadPool pool;
   Executor::Options options;
   options.print = [&](const std::string& text) { output.out << text << '\n'; };
-  Executor executor(p, l.chip, &pool, options);
-  Machine& m = executor.machine();
+  Run run(p, l.chip, &pool, options);
   std::map<uint32_t, std::vector<std::byte>> bytes;
   for (uint32_t id : p.parameters) {
     auto& storage = bytes[id];
     storage.assign(static_cast<size_t>(std::max<int64_t>(p.tensors[id].bytes(), 1)), std::byte{0});
-    STERNA_TRY(m.bind(id, storage.data(), !p.tensors[id].read_only));
+    STERNA_TRY(run.bind(id, storage.data(), !p.tensors[id].read_only));
   }
   const auto names = text::tensor_references(p);
-  std::map<uint32_t, std::pair<uint32_t, TextSection>> tiles;  // by the record that allocates
+  // By core and the record that allocates.
+  std::map<std::pair<uint8_t, uint32_t>, std::pair<uint32_t, TextSection>> tiles;
   for (const TextSection& s : text_sections(l.text)) {
     if (s.kind != "data") continue;
     const auto at = std::find(names.begin(), names.end(), s.arguments);
@@ -134,19 +135,24 @@ Status run_program(const Loaded& l, Output output) {
       return Fault(FaultKind::kBadInput, "TEXT3", cat(l.file, ':', s.line, ": there is no tensor ", s.arguments, "."));
     const auto id = static_cast<uint32_t>(at - names.begin());
     if (p.tensors[id].role == TensorRole::kParameter)
-      STERNA_TRY(fill(l, m, id, s));
+      STERNA_TRY(fill(l, run.machine(), id, s));
     else
-      tiles[p.tensors[id].allocated_at] = {id, s};
+      tiles[{p.tensors[id].core, p.tensors[id].allocated_at}] = {id, s};
   }
   Fault fault;
-  for (const auto& [record, tile] : tiles) {
-    if (executor.run(record + 1, false, &fault) != Executor::State::kDone) return fault;
-    STERNA_TRY(fill(l, m, tile.first, tile.second));
+  for (const auto& [place, tile] : tiles) {
+    // A tile of a core that has to meet another first cannot be filled from here.
+    const auto state = run.core(place.first).run(place.second + 1, false, &fault);
+    if (state == Executor::State::kFault) return fault;
+    if (state == Executor::State::kBlocked)
+      return Fault(FaultKind::kBadInput, "DATA1",
+                   cat(names[tile.first], " has data, but its core waits for another before it is allocated."));
+    STERNA_TRY(fill(l, run.machine(place.first), tile.first, tile.second));
   }
-  const bool done = executor.run(p.cores[0].size(), false, &fault) == Executor::State::kDone;
-  print_warnings(output.err, p, m.warnings());
+  const bool done = run.finish(&fault) == Executor::State::kDone;
+  for (int core = 0; core < run.cores(); ++core) print_warnings(output.err, p, run.machine(core).warnings());
   if (!done) return fault;
-  for (uint32_t id : p.results) print_tensor(output.out, p, m, id, names[id]);
+  for (uint32_t id : p.results) print_tensor(output.out, p, run.machine(), id, names[id]);
   return {};
 }
 

@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "sterna/base/text.h"
+#include "sterna/execute/meeting.h"
 #include "sterna/isa/control.h"
 #include "sterna/machine/rows.h"
 
 namespace sterna {
 namespace {
 
-Machine::Options machine_options(const Chip& chip, const Executor::Options& options) {
+Machine::Options machine_options(const Chip& chip, const Executor::Options& options, const Executor::Seat& seat) {
   Machine::Options out;
   out.sbuf_partition_bytes = chip.sbuf.partition_bytes;
   out.psum_partition_bytes = chip.psum_partition_bytes();
@@ -18,6 +19,8 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   out.uninit = options.uninit;
   out.strict = options.strict;
   out.buffers = options.buffers;
+  out.shared = seat.shared;
+  out.core = seat.core;
   return out;
 }
 
@@ -28,64 +31,63 @@ bool opens_region(uint8_t opcode) {
 
 }  // namespace
 
-Executor::Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options)
+Executor::Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options, Seat seat)
     : program_(&program),
       options_(std::move(options)),
-      machine_(machine_options(chip, options_), pool, &program.tensors, &program.dynamics) {
+      seat_(std::move(seat)),
+      machine_(machine_options(chip, options_, seat_), pool, &program.tensors, &program.dynamics) {
   machine_.set_names(&program.names.all());
 }
 
 Executor::State Executor::run(size_t end, bool final, Fault* fault) {
-  end = std::min(end, program_->cores[0].size());
-  if (final && !final_) {
-    final_ = true;
-    std::vector<bool> keep(program_->tensors.size(), false);
-    for (uint32_t id : program_->results) keep[id] = true;
-    for (uint32_t id = 0; id < program_->tensors.size(); ++id)
-      if (program_->tensors[id].role == TensorRole::kLocal && !keep[id]) by_last_use_.push_back(id);
-    const auto& tensors = program_->tensors;
-    std::stable_sort(by_last_use_.begin(), by_last_use_.end(),
-                     [&](uint32_t a, uint32_t b) { return tensors[a].last_use < tensors[b].last_use; });
-  }
-  Status status = run_range(next_, end);
-  if (status) return State::kDone;
-  *fault = std::move(status.error());
+  if (final && !final_) begin_final();
+  Result<State> state = advance(std::min(end, stream().size()));
+  if (state) return *state;
+  *fault = std::move(state.error());
   program_->locate(*fault);
   return State::kFault;
 }
 
-Status Executor::run_range(size_t begin, size_t end) {
-  const Stream& stream = program_->cores[0];
-  for (size_t i = begin; i < end;) {
-    const RecordHeader& header = stream[i];
+void Executor::begin_final() {
+  final_ = true;
+  std::vector<bool> keep(program_->tensors.size(), false);
+  for (uint32_t id : program_->results) keep[id] = true;
+  const auto& tensors = program_->tensors;
+  for (uint32_t id = 0; id < tensors.size(); ++id)
+    if (tensors[id].role == TensorRole::kLocal && tensors[id].core == seat_.core && !keep[id])
+      by_last_use_.push_back(id);
+  std::stable_sort(by_last_use_.begin(), by_last_use_.end(),
+                   [&](uint32_t a, uint32_t b) { return tensors[a].last_use < tensors[b].last_use; });
+}
+
+Result<Executor::State> Executor::advance(size_t end) {
+  const Stream& records = stream();
+  for (;;) {
+    if (!regions_.empty() && at_ == regions_.back().close) {
+      STERNA_TRY(next_trip());
+      continue;
+    }
+    if (regions_.empty() && at_ >= end) return State::kDone;
+    const RecordHeader& header = records[at_];
     if (opens_region(header.opcode)) {
-      machine_.begin_instruction(header.site);
-      STERNA_ASSIGN(const size_t close, region_end(i));
-      ++region_depth_;
-      Status status = header.opcode == control::Loop::info.opcode    ? run_loop(i, close)
-                      : header.opcode == control::While::info.opcode ? run_while(i, close)
-                                                                     : run_if(i, close);
-      --region_depth_;
-      if (!status) {
-        if (status.error().site == 0) status.error().site = header.site;
-        return status;
-      }
-      i = close + 1;
-      next_ = std::max(next_, i);
-      if (region_depth_ == 0) release_dead(close);
+      STERNA_TRY(enter_region(header));
       continue;
     }
     // The stream is larger than the caches: fetch the record after next while this one runs.
-    if (i + 2 < end)
+    if (at_ + 2 < end)
       for (int line = 0; line < 4; ++line)
-        __builtin_prefetch(reinterpret_cast<const char*>(&stream[i + 2]) + 64 * line);
-    STERNA_TRY(step(i));
-    ++i;
-    if (region_depth_ > 0) continue;
-    next_ = i;
-    if (final_) release_dead(i - 1);
+        __builtin_prefetch(reinterpret_cast<const char*>(&records[at_ + 2]) + 64 * line);
+    if (seat_.meeting != nullptr && Meeting::takes(header.opcode)) {
+      STERNA_ASSIGN(const bool met, meet(header));
+      if (!met) return State::kBlocked;
+    } else {
+      STERNA_TRY(step(header));
+    }
+    ++at_;
+    if (!regions_.empty()) continue;
+    next_ = at_;
+    if (final_) release_dead(at_ - 1);
   }
-  return {};
 }
 
 Status Executor::look_for_interrupt() {
@@ -93,19 +95,11 @@ Status Executor::look_for_interrupt() {
   return Fault(FaultKind::kBadInput, "INTERRUPT", "Interrupted.");
 }
 
-Status Executor::step(size_t index) {
-  const RecordHeader& header = program_->cores[0][index];
+Status Executor::step(const RecordHeader& header) {
   const TableRow& row = instruction_table()[header.opcode];
   machine_.begin_instruction(header.site);
   if ((++executed_ & 3) == 0) STERNA_TRY(look_for_interrupt());
-  Status status;
-  if (header.flags & RecordHeader::kHasDynamic) status = record_path(row, header.body());
-  if (status) {
-    if (header.opcode == control::DevicePrint::info.opcode)
-      status = print(header.body());
-    else
-      status = row.execute(header.body(), machine_);
-  }
+  Status status = execute(header, row);
   if (!status && status.error().site == 0) {
     status.error().site = header.site;
     status.error().message = cat(row.info.mnemonic, ": ", status.error().message);
@@ -113,47 +107,100 @@ Status Executor::step(size_t index) {
   return status;
 }
 
+Status Executor::execute(const RecordHeader& header, const TableRow& row) {
+  if (header.flags & RecordHeader::kHasDynamic) STERNA_TRY(record_path(row, header.body()));
+  if (header.opcode == control::DevicePrint::info.opcode) return print(header.body());
+  return row.execute(header.body(), machine_);
+}
+
+Result<bool> Executor::meet(const RecordHeader& header) {
+  machine_.begin_instruction(header.site);
+  Result<bool> met = seat_.meeting->arrive(seat_.core, header, machine_);
+  if (met) {
+    executed_ += *met;
+    return met;
+  }
+  Fault fault = std::move(met.error());
+  if (fault.site == 0) {
+    fault.site = header.site;
+    fault.message = cat(instruction_table()[header.opcode].info.mnemonic, ": ", fault.message);
+  }
+  return fault;
+}
+
 Result<size_t> Executor::region_end(size_t begin) const {
-  const Stream& stream = program_->cores[0];
+  const Stream& records = stream();
   int depth = 0;
-  for (size_t i = begin; i < stream.size(); ++i) {
-    if (opens_region(stream[i].opcode)) ++depth;
-    if (stream[i].opcode == control::End::info.opcode && --depth == 0) return i;
+  for (size_t i = begin; i < records.size(); ++i) {
+    if (opens_region(records[i].opcode)) ++depth;
+    if (records[i].opcode == control::End::info.opcode && --depth == 0) return i;
   }
   return Fault(FaultKind::kBadInput, "REGION2", "A region is not closed.");
 }
 
-Status Executor::run_loop(size_t begin, size_t close) {
-  const auto& loop = *static_cast<const control::Loop*>(program_->cores[0][begin].body());
-  const int64_t low = loop.low_reg.id == UINT32_MAX ? loop.low : machine_.reg(loop.low_reg.id);
-  const int64_t high = loop.high_reg.id == UINT32_MAX ? loop.high : machine_.reg(loop.high_reg.id);
-  path_.add(low);
-  path_.add(high);
-  path_.add(loop.step);
-  for (int64_t i = low; i < high; i += loop.step) {
-    machine_.set_reg(loop.reg.id, static_cast<int32_t>(i));
-    STERNA_TRY(look_for_interrupt());
-    STERNA_TRY(run_range(begin + 1, close));
+/// Opens the region whose first record is at at_, and goes to its first record or behind it.
+Status Executor::enter_region(const RecordHeader& header) {
+  machine_.begin_instruction(header.site);
+  auto close = region_end(at_);
+  if (!close) {
+    close.error().site = header.site;
+    return Fault(std::move(close.error()));
   }
-  return {};
+  Region region{at_, *close};
+  bool runs = true;
+  if (header.opcode == control::Loop::info.opcode) {
+    const auto& loop = *static_cast<const control::Loop*>(header.body());
+    region.i = loop.low_reg.id == UINT32_MAX ? loop.low : machine_.reg(loop.low_reg.id);
+    region.high = loop.high_reg.id == UINT32_MAX ? loop.high : machine_.reg(loop.high_reg.id);
+    region.step = loop.step;
+    path_.add(region.i);
+    path_.add(region.high);
+    path_.add(region.step);
+    runs = region.i < region.high;
+    if (runs) machine_.set_reg(loop.reg.id, static_cast<int32_t>(region.i));
+  } else if (header.opcode == control::While::info.opcode) {
+    runs = machine_.reg(static_cast<const control::While*>(header.body())->reg.id) != 0;
+    path_.add(runs);
+  } else {
+    runs = machine_.reg(static_cast<const control::If*>(header.body())->reg.id) != 0;
+    path_.add(runs);
+  }
+  regions_.push_back(region);
+  if (runs)
+    ++at_;
+  else
+    leave_region();
+  return look_for_interrupt();
 }
 
-Status Executor::run_while(size_t begin, size_t close) {
-  const auto& loop = *static_cast<const control::While*>(program_->cores[0][begin].body());
-  while (machine_.reg(loop.reg.id) != 0) {
-    path_.add(1);
-    STERNA_TRY(run_range(begin + 1, close));
-    STERNA_TRY(look_for_interrupt());
+/// At the end of a region's records: once more, or on.
+Status Executor::next_trip() {
+  Region& region = regions_.back();
+  const RecordHeader& header = stream()[region.begin];
+  bool again = false;
+  if (header.opcode == control::Loop::info.opcode) {
+    region.i += region.step;
+    again = region.i < region.high;
+    if (again)
+      machine_.set_reg(static_cast<const control::Loop*>(header.body())->reg.id, static_cast<int32_t>(region.i));
+  } else if (header.opcode == control::While::info.opcode) {
+    again = machine_.reg(static_cast<const control::While*>(header.body())->reg.id) != 0;
+    path_.add(again);
   }
-  path_.add(0);
-  return {};
+  if (again)
+    at_ = region.begin + 1;
+  else
+    leave_region();
+  return look_for_interrupt();
 }
 
-Status Executor::run_if(size_t begin, size_t close) {
-  const auto& branch = *static_cast<const control::If*>(program_->cores[0][begin].body());
-  const bool taken = machine_.reg(branch.reg.id) != 0;
-  path_.add(taken);
-  return taken ? run_range(begin + 1, close) : Status();
+void Executor::leave_region() {
+  const size_t close = regions_.back().close;
+  regions_.pop_back();
+  at_ = close + 1;
+  if (!regions_.empty()) return;
+  next_ = at_;
+  release_dead(close);
 }
 
 Status Executor::record_path(const TableRow& row, const void* body) {

@@ -16,10 +16,16 @@
 
 namespace sterna {
 
+class Meeting;
+
 /// One core's run of a growing Program: a resumable stepper. It never blocks a thread.
 class Executor {
  public:
-  enum class State : uint8_t { kDone, kBlocked, kFault };
+  enum class State : uint8_t {
+    kDone,     ///< up to the end that was asked for
+    kBlocked,  ///< waits for another core at a record of sterna/isa/cores.h
+    kFault
+  };
 
   struct Options {
     UninitPolicy uninit = UninitPolicy::kError;
@@ -30,38 +36,57 @@ class Executor {
     /// Asked now and then; true stops the run with a fault of rule INTERRUPT.
     std::function<bool()> interrupted;
   };
+  /// The place of a core among those of its kernel.
+  struct Seat {
+    int core = 0;
+    Meeting* meeting = nullptr;         ///< where it meets the others; null for one core
+    std::shared_ptr<SharedHbm> shared;  ///< what they share; empty for one core
+  };
 
-  Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options);
+  Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options, Seat seat);
+  Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options)
+      : Executor(program, chip, pool, std::move(options), Seat{}) {}
 
   Machine& machine() { return machine_; }
   const Path& path() const { return path_; }
 
   /// Runs records up to (not including) `end`, or all recorded so far. With `final`, storage is given back after its
-  /// tensor's last use. Returns kDone, or kFault with `fault` set and located.
+  /// tensor's last use. On kFault, `fault` is set and located. A run that is blocked goes on when it is called again.
   State run(size_t end, bool final, Fault* fault);
   size_t next() const { return next_; }
   uint64_t executed() const { return executed_; }
+  const Stream& stream() const { return program_->cores[static_cast<size_t>(seat_.core)]; }
 
  private:
-  Status step(size_t index);
-  Status run_range(size_t begin, size_t end);
+  /// An open region: its records lie between `begin` and `close`; what remains of its loop.
+  struct Region {
+    size_t begin, close;
+    int64_t i = 0, high = 0, step = 0;
+  };
+  Result<State> advance(size_t end);
+  Status step(const RecordHeader& header);
+  Status execute(const RecordHeader& header, const TableRow& row);
+  Result<bool> meet(const RecordHeader& header);
+  Status enter_region(const RecordHeader& header);
+  Status next_trip();
+  void leave_region();
   Result<size_t> region_end(size_t begin) const;
-  Status run_loop(size_t begin, size_t region_end);
-  Status run_while(size_t begin, size_t region_end);
-  Status run_if(size_t begin, size_t region_end);
   Status look_for_interrupt();
   Status record_path(const TableRow& row, const void* body);
   Status print(const void* body);
+  void begin_final();
   void release_dead(size_t index);
 
   const Program* program_;
   Options options_;
+  Seat seat_;
   Machine machine_;
   Path path_;
-  size_t next_ = 0;
+  size_t at_ = 0;    // next record, inside a region too
+  size_t next_ = 0;  // next record that is in no region
+  std::vector<Region> regions_;
   uint64_t executed_ = 0;
   bool final_ = false;
-  int region_depth_ = 0;
   std::vector<uint32_t> by_last_use_;  // local tensors in order of last use, for a final run
   size_t released_ = 0;
 };

@@ -139,6 +139,7 @@ struct Limits {
   Count gpsimd_core_partitions;  ///< partitions that one GpSimd core serves
   Count gather_indices;          ///< most indices of local_gather in such a group
   Count gather_run;              ///< most adjoining elements for each of them
+  Count gpsimd_send_elements;    ///< most elements a partition that GpSimd's DMA exchanges between cores
 };
 
 /// On which queue the model counts what no document assigns.

@@ -156,6 +156,7 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("limits.dge_transpose_rows", l.dge_transpose_rows, key::kElements, "DMA transpose with hardware descriptors");
   visit("limits.dge_transpose_last", l.dge_transpose_last, key::kElements, "its last axis");
   visit("limits.gather_transpose_rows", l.gather_transpose_rows, key::kElements, "rows come in multiples of this");
+  visit("limits.gpsimd_send_elements", l.gpsimd_send_elements, key::kCount, "of a partition, exchanged by GpSimd");
   visit("limits.gpsimd_core_partitions", l.gpsimd_core_partitions, key::kCount, "served by one GpSimd core");
   visit("limits.gather_indices", l.gather_indices, key::kElements, "local_gather, of one GpSimd core");
   visit("limits.gather_run", l.gather_run, key::kElements, "local_gather, adjoining elements for each index");

@@ -61,6 +61,7 @@ struct DmaCopy {
   Status check(const Rules& r) {
     STERNA_TRY(check_reach(dst, "dst"));
     STERNA_TRY(check_reach(src, "src"));
+    STERNA_TRY(check_packed_move(dst, src));
     if (dst.elements() != src.elements())
       return Fault(FaultKind::kRuleBroken, "DMA2",
                    cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, src ", shape_text(src), " has ",
@@ -235,6 +236,8 @@ struct DmaCompute {
     for (const View* v : list) {
       STERNA_TRY(check_reach(*v, "srcs"));
       indirect = indirect || v->kind == ViewKind::kIndirect;
+      if (is_packed(v->dtype) || is_packed(dst.dtype))
+        return Fault(FaultKind::kRuleBroken, "PACK1", "dma_compute does not add packed elements.");
       if (v->elements() != dst.elements())
         return Fault(FaultKind::kRuleBroken, "DMA2",
                      cat("dst ", shape_text(dst), " has ", dst.elements(), " elements, a source ", shape_text(*v),

@@ -72,8 +72,9 @@ struct NcNGather {
                       in("indices", &I::indices, "uint32: which elements")};
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
-    STERNA_TRY(check_tile(r, data, "data"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, data, "data"));
+    STERNA_TRY(check_packed_move(dst, data));
     STERNA_TRY(check_tile(r, indices, "indices"));
     STERNA_TRY(check_engine(r, EngineId::kGpSimd, {EngineId::kGpSimd}, {&dst, &data, &indices}));
     STERNA_TRY(check_rows(data, dst, "data"));
@@ -137,8 +138,9 @@ struct LocalGather {
   Status check(const Rules& r) {
     const int64_t most = r.chip->limits.gather_indices, most_run = r.chip->limits.gather_run;
     group_rows = static_cast<int32_t>(r.chip->limits.gpsimd_core_partitions);
-    STERNA_TRY(check_tile(r, dst, "dst"));
-    STERNA_TRY(check_tile(r, src_buffer, "src_buffer"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, src_buffer, "src_buffer"));
+    STERNA_TRY(check_packed_move(dst, src_buffer));
     STERNA_TRY(check_tile(r, index, "index"));
     STERNA_TRY(check_engine(r, EngineId::kGpSimd, {EngineId::kGpSimd}, {&dst, &src_buffer, &index}));
     STERNA_TRY(check_rows(src_buffer, dst, "src_buffer"));

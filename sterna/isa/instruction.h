@@ -122,6 +122,7 @@ struct Rules {
   const std::vector<TensorInfo>* tensors;
   const std::vector<DynamicOffset>* dynamics;
   bool strict = false;
+  int core = 0, cores = 1;  ///< which core of how many records this
   /// Collects remarks for the current site; may be null.
   void (*remark)(void* context, std::string_view rule, std::string_view message) = nullptr;
   void* context = nullptr;

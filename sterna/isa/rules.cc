@@ -37,6 +37,20 @@ Fault broken(std::string rule, std::string message) {
 }  // namespace
 
 Status check_tile(const Rules& rules, const View& view, std::string_view what) {
+  STERNA_TRY(check_moved_tile(rules, view, what));
+  if (!is_packed(view.dtype)) return {};
+  return broken("PACK1", cat("'", what, "' is ", name(view.dtype),
+                             ": this instruction does not take packed elements. They are moved, transposed, set to 0, "
+                             "and multiplied by nc_matmul_mx; .view(dtype) shows their bytes."));
+}
+
+Status check_packed_move(const View& dst, const View& src) {
+  if (dst.dtype == src.dtype || (!is_packed(dst.dtype) && !is_packed(src.dtype))) return {};
+  return broken("PACK1", cat("Packed elements are not converted: dst is ", name(dst.dtype), ", src ", name(src.dtype),
+                             ". .view(dtype) sees the same bytes as another type."));
+}
+
+Status check_moved_tile(const Rules& rules, const View& view, std::string_view what) {
   if (view.empty()) return Fault(FaultKind::kWrongType, "ARG2", cat("'", what, "' is missing."));
   if (!view.on_chip())
     return broken("P1", cat("'", what,

@@ -10,8 +10,13 @@
 
 namespace sterna {
 
-/// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions.
+/// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions. PACK1: its elements are
+/// not x4, which no arithmetic takes.
 Status check_tile(const Rules& rules, const View& view, std::string_view what);
+/// P1 and P2 alone, for what moves bits.
+Status check_moved_tile(const Rules& rules, const View& view, std::string_view what);
+/// PACK1: x4 elements are moved to their own type only.
+Status check_packed_move(const View& dst, const View& src);
 /// Gives `view` the rows and columns of `like` where it has one: (P,1) along the free dims (documented); one partition
 /// for many (COMPAT1: accepted by the official simulator, not by the documents). Then both have equal shapes or
 /// SHAPE1/SHAPE2 is raised.

@@ -8,6 +8,7 @@
 namespace sterna {
 
 std::vector<TableRow> control_part();
+std::vector<TableRow> cores_part();
 std::vector<TableRow> dma_part();
 std::vector<TableRow> gpsimd_part();
 std::vector<TableRow> scalar_part();
@@ -18,7 +19,7 @@ namespace {
 
 std::array<TableRow, 256> build() {
   std::array<TableRow, 256> table{};
-  for (auto part : {control_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
+  for (auto part : {control_part, cores_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
     for (const TableRow& row : part()) table[row.info.opcode] = row;
   return table;
 }

@@ -5,6 +5,10 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/rules.h"
 #include "sterna/isa/tensor_execute.h"
+#include "sterna/isa/tensor_mx.h"
+#include "sterna/isa/tensor_sparse.h"
+#include "sterna/isa/tensor_tile.h"
+#include "sterna/isa/tensor_types.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
 
@@ -16,7 +20,7 @@ namespace sterna::tensor_engine {
 /// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating;
 ///         is_transpose with the identity as moving keeps the bits of stationary on chips that can, when it overwrites
 /// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
-/// row) MM9 (dst type) MM11 (moving is the identity of a transpose) MM12 (dst has the type of transposed data)
+/// row) MM9 (dst type) TILE1 TILE2 TILE3 TILE4 (array tile) MM11 (moving is the identity of a transpose) MM12 (dst has the type of transposed data)
 /// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location
 /// overwrites, later ones add
 struct NcMatmul {
@@ -46,6 +50,7 @@ struct NcMatmul {
   int64_t out_rows() const { return stationary.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   int64_t out_cols() const { return moving.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   Status check(const Rules& r);
+  Status check_double_row(const Rules& r) const;
   Status execute(Machine& m) const {
     return execute_matmul(m,
                           {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, exact_transpose});
@@ -89,22 +94,12 @@ inline Status NcMatmul::check(const Rules& r) {
     return broken("MM6", cat("dst ", shape_text(dst), " must have ", out_rows(), " partitions (columns of stationary ",
                              shape_text(stationary), ") of ", out_cols(), " elements (columns of moving ",
                              shape_text(moving), ")."));
-  auto wide = [](DType t) { return t == DType::kFloat32 || t == DType::kTFloat32; };
-  if (wide(stationary.dtype) != wide(moving.dtype))
-    return broken("MM7", cat("fp32 goes with fp32 only: stationary is ", name(stationary.dtype), ", moving ",
-                             name(moving.dtype), "."));
-  auto pair = [&](DType a, DType b) {
-    return (stationary.dtype == a && moving.dtype == b) || (stationary.dtype == b && moving.dtype == a);
-  };
-  if (pair(DType::kFloat8E4M3, DType::kFloat8E4M3FN))
-    return broken("MM7", "float8_e4m3 and float8_e4m3fn cannot be mixed in one matmul.");
-  for (DType t : {stationary.dtype, moving.dtype})
-    if (is_integer(t) || is_packed(t)) return broken("MM7", cat("A matmul takes float inputs, not ", name(t), "."));
-  if (perf_mode == PerfMode::kDoubleRow && (size_of(stationary.dtype) != 1 || size_of(moving.dtype) != 1 ||
-                                            stationary.cols() % 2 != 0 || moving.cols() % 2 != 0))
-    return broken("MM8", "double_row needs fp8 inputs of shapes [K, 2, M] and [K, 2, N].");
-  if (!is_float(dst.dtype) || (dst.dtype != DType::kFloat32 && !is_transpose && !r.chip->features.psum_bfloat16))
-    STERNA_TRY(r.compat("MM9", cat("dst is ", name(dst.dtype), "; matmul results in PSUM are float32 on this chip.")));
+  STERNA_TRY(check_matmul_types(stationary.dtype, moving.dtype, "MM7"));
+  if (perf_mode == PerfMode::kDoubleRow) STERNA_TRY(check_double_row(r));
+  if (!is_matmul_result(*r.chip, dst.dtype) && !(is_transpose && is_float(dst.dtype)))
+    STERNA_TRY(r.compat("MM9", cat("dst is ", name(dst.dtype), "; matmul results in PSUM are float32",
+                                   r.chip->features.psum_bfloat16 ? " or bfloat16." : " on this chip.")));
+  STERNA_TRY(check_array_tile(r, {tile_position, tile_size, moving.rows(), out_rows(), false}));
   // The stationary operand is the data, the moving one the identity.
   exact_transpose = is_transpose && r.chip->features.exact_transpose && perf_mode != PerfMode::kDoubleRow &&
                     out_cols() == moving.rows() && dst.dtype == stationary.dtype;
@@ -112,6 +107,25 @@ inline Status NcMatmul::check(const Rules& r) {
     STERNA_TRY(r.compat("MM12", cat("A transpose gives dst the type of its data, ", name(stationary.dtype), "; dst is ",
                                     name(dst.dtype), ", so the product is computed and rounded.")));
   return {};
+}
+
+inline Status NcMatmul::check_double_row(const Rules& r) const {
+  if (r.chip->tensor.double_row <= 1.0)
+    return Fault(FaultKind::kNotOnThisChip, "MM8", "perf_mode double_row does not exist on this chip.");
+  auto broken = [](std::string text) { return Fault(FaultKind::kRuleBroken, "MM8", std::move(text)); };
+  if (!is_double_row_type(stationary.dtype) || !is_double_row_type(moving.dtype))
+    return broken(cat("double_row takes float8_e4m3, float8_e4m3fn and float8_e5m2; stationary is ",
+                      name(stationary.dtype), ", moving ", name(moving.dtype), "."));
+  auto two_rows = [](const View& v) { return v.ndim >= 3 && v.dims[1].count == 2; };
+  if (stationary.cols() % 2 != 0 || moving.cols() % 2 != 0)
+    return broken("double_row needs operands of shapes [K, 2, M] and [K, 2, N].");
+  if (is_transpose) return broken("double_row does not go with is_transpose.");
+  if (tile_size.n == 2 && tile_size.value[1] != r.chip->tensor.columns)
+    return broken("double_row does not go with column tiles of the array.");
+  if (two_rows(stationary) && two_rows(moving)) return {};
+  return r.compat("MM8", cat("double_row is documented for operands of shapes [K, 2, M] and [K, 2, N]; stationary ",
+                             shape_text(stationary), " and moving ", shape_text(moving),
+                             " are taken as their halves."));
 }
 
 /// dst[n, p] = data[p, n], all free axes flattened.
@@ -131,8 +145,9 @@ struct NcTranspose {
                       option("engine", &I::engine, "tensor or vector")};
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
-    STERNA_TRY(check_tile(r, data, "data"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, data, "data"));
+    STERNA_TRY(check_packed_move(dst, data));
     if (dst.rows() != data.cols() || dst.cols() != data.rows())
       return Fault(FaultKind::kRuleBroken, "TR1",
                    cat("dst ", shape_text(dst), " is not the transpose of data ", shape_text(data), "."));
@@ -159,6 +174,7 @@ struct NcTranspose {
   }
 };
 
-using Instructions = InstructionList<NcMatmul, NcTranspose>;
+using Dense = InstructionList<NcMatmul, NcTranspose>;
+using Instructions = Joined<Dense, BlockScaled, StructuredSparse>;
 
 }  // namespace sterna::tensor_engine

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sterna/base/text.h"
+#include "sterna/isa/tensor_product.h"
 #include "sterna/machine/rows.h"
 #include "sterna/numerics/convert.h"
 #include "sterna/numerics/matmul.h"
@@ -41,7 +42,37 @@ void pack(const Operand& o, bool moving, bool double_row, BlockRange range, floa
   }
 }
 
-/// PSUM where only some elements were written by a matmul: those add, the others are overwritten.
+/// Ones where row and column are equal, zeros elsewhere.
+bool is_identity(const Operand& o) {
+  if (o.rows != o.cols) return false;
+  std::vector<float> row(static_cast<size_t>(o.cols));
+  for (int64_t r = 0; r < o.rows; ++r) {
+    load_row(o, r, 0, o.cols, row.data());
+    for (int64_t c = 0; c < o.cols; ++c)
+      if (row[static_cast<size_t>(c)] != (r == c ? 1.0f : 0.0f)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Accumulation> find_accumulation(Machine& m, const View& dst, AccumulateFlag flag) {
+  Accumulation how;
+  if (flag == AccumulateFlag::kOverwrite) return how;
+  const bool by_matmul = m.by_matmul(dst, &how.mixed);
+  if (flag == AccumulateFlag::kAuto) {
+    if (by_matmul) how.mode = Accumulate::kAdd;
+    return how;
+  }
+  if (!by_matmul)
+    m.warn("MM10",
+           "accumulate=True adds to PSUM data that no matmul wrote; on hardware of generation 2 and 3 the result "
+           "is undefined.");
+  STERNA_ASSIGN(Operand old, m.read(dst, "dst"));
+  (void)old;
+  return Accumulation{Accumulate::kAdd, false};
+}
+
 void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vector<float>& product) {
   View one = view;
   one.ndim = 2;
@@ -67,83 +98,44 @@ void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vect
     }
 }
 
-/// Ones where row and column are equal, zeros elsewhere.
-bool is_identity(const Operand& o) {
-  if (o.rows != o.cols) return false;
-  std::vector<float> row(static_cast<size_t>(o.cols));
-  for (int64_t r = 0; r < o.rows; ++r) {
-    load_row(o, r, 0, o.cols, row.data());
-    for (int64_t c = 0; c < o.cols; ++c)
-      if (row[static_cast<size_t>(c)] != (r == c ? 1.0f : 0.0f)) return false;
+void put_product(Machine& m, const View& dst, const Operand& d, Accumulation how, std::vector<float>& product) {
+  if (how.mixed) {
+    merge_mixed(m, dst, d, product);
+  } else {
+    std::vector<float> old(static_cast<size_t>(d.cols));
+    for (int64_t r = 0; r < d.rows; ++r) {
+      float* const row = product.data() + r * d.cols;
+      if (how.mode == Accumulate::kAdd) {
+        load_row(d, r, 0, d.cols, old.data());
+        alu_block(AluOp::kAdd, {old.data(), d.cols}, {row, d.cols}, {row, d.cols}, 1, d.cols);
+      }
+      store_row(d, r, 0, d.cols, row);
+    }
   }
-  return true;
+  m.mark_matmul_result(dst);
 }
-
-}  // namespace
 
 Status execute_matmul(Machine& m, const MatmulOperands& x) {
   STERNA_ASSIGN(Operand stationary, m.read(*x.stationary, "stationary"));
   STERNA_ASSIGN(Operand moving, m.read(*x.moving, "moving"));
   const int64_t halves = x.double_row ? 2 : 1;
-  const int64_t depth = moving.rows * halves, rows = stationary.cols / halves, cols = moving.cols / halves;
-
-  bool mixed = false;
-  Accumulate accumulate = Accumulate::kOverwrite;
-  if (x.accumulate != AccumulateFlag::kOverwrite) {
-    const bool by_matmul = m.by_matmul(*x.dst, &mixed);
-    if (x.accumulate == AccumulateFlag::kAdd) {
-      if (!by_matmul)
-        m.warn("MM10",
-               "accumulate=True adds to PSUM data that no matmul wrote; on hardware of generation 2 and 3 the result "
-               "is undefined.");
-      STERNA_ASSIGN(Operand old, m.read(*x.dst, "dst"));
-      (void)old;
-      accumulate = Accumulate::kAdd;
-      mixed = false;
-    } else if (by_matmul) {
-      accumulate = Accumulate::kAdd;
-    }
-  }
+  const ProductSize size{moving.rows * halves, stationary.cols / halves, moving.cols / halves};
+  STERNA_ASSIGN(const Accumulation how, find_accumulation(m, *x.dst, x.accumulate));
   // Accumulating is arithmetic, so bits are kept only by the transpose that overwrites.
-  if (x.exact_transpose && accumulate == Accumulate::kOverwrite && !mixed) {
+  if (x.exact_transpose && how.mode == Accumulate::kOverwrite && !how.mixed) {
     if (is_identity(moving)) return execute_transpose(m, *x.dst, *x.stationary, true);
     m.warn("MM11", "is_transpose is set, but 'moving' is not the identity; the product is computed.");
   }
   STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));
-
   bool fresh_s, fresh_m;
-  const auto floats_s = static_cast<size_t>(packed_stationary_floats(depth, rows));
-  const auto floats_m = static_cast<size_t>(packed_moving_floats(depth, cols));
+  const auto floats_s = static_cast<size_t>(packed_stationary_floats(size.depth, size.rows));
+  const auto floats_m = static_cast<size_t>(packed_moving_floats(size.depth, size.cols));
   PackedOperand& ps = m.packed(*x.stationary, false, x.double_row, floats_s, &fresh_s);
-  const ptrdiff_t panels = moving_panels(cols), blocks = stationary_blocks(rows);
-  if (!fresh_s) pack(stationary, false, x.double_row, {0, blocks}, ps.data());
+  if (!fresh_s) pack(stationary, false, x.double_row, {0, stationary_blocks(size.rows)}, ps.data());
   PackedOperand& pm = m.packed(*x.moving, true, x.double_row, floats_m, &fresh_m);
-
-  std::vector<float> scratch;
-  const bool direct = d.direct() && !mixed;
-  Block out{reinterpret_cast<float*>(d.base), d.row_pitch / 4};
-  if (!direct) {
-    scratch.resize(static_cast<size_t>(rows * cols));
-    out = {scratch.data(), cols};
-    if (accumulate == Accumulate::kAdd && !mixed)
-      for (int64_t r = 0; r < rows; ++r) load_row(d, r, 0, cols, scratch.data() + r * cols);
-  }
-  const PackedProduct product{
-      ps.data(), pm.data(), out, depth, rows, cols, mixed ? Accumulate::kOverwrite : accumulate};
-  // A thread keeps to its columns, packing included, so that they stay in its cache from one product to the next.
-  auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
+  multiply_into(m, *x.dst, d, how, size, ps.data(), pm.data(), [&](ptrdiff_t begin, ptrdiff_t end) {
     if (!fresh_m) pack(moving, true, x.double_row, {begin, end}, pm.data());
-    matmul_packed(product, {0, blocks}, {begin, end});
-  };
-  if (depth * rows * cols >= (1 << 19) && m.pool().threads() > 1)
-    m.pool().run_shares(panels, part);
-  else
-    part(0, panels);
-  if (mixed)
-    merge_mixed(m, *x.dst, d, scratch);
-  else if (!direct)
-    for (int64_t r = 0; r < rows; ++r) store_row(d, r, 0, cols, scratch.data() + r * cols);
-  m.mark_matmul_result(*x.dst);
+  });
   return {};
 }
 

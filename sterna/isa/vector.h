@@ -4,12 +4,13 @@
 
 #include "sterna/isa/vector_elementwise.h"
 #include "sterna/isa/vector_move.h"
+#include "sterna/isa/vector_mx.h"
 #include "sterna/isa/vector_reduce.h"
 #include "sterna/isa/vector_search.h"
 #include "sterna/isa/vector_statistics.h"
 
 namespace sterna::vector_engine {
 
-using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics>;
+using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics, BlockScaled>;
 
 }  // namespace sterna::vector_engine

@@ -18,7 +18,7 @@ namespace sterna::vector_engine {
 /// dst = src, converted to dst's type; equal types keep bits, integer types convert exactly with saturation.
 ///
 /// Shapes  dst, src: equal element counts in a partition, equal partitions
-/// Rules   P1 P2 SHAPE1 SHAPE2 ENG1 ENG2
+/// Rules   P1 P2 PACK1 SHAPE1 SHAPE2 ENG1 ENG2
 /// Source  nki.isa.tensor_copy (SDK 2.32)
 struct TensorCopy {
   static constexpr Info info{"tensor_copy", 0x12, "dst = src, converted to dst's type", "nki.isa.tensor_copy"};
@@ -31,8 +31,9 @@ struct TensorCopy {
                       option("engine", &I::engine, "engine to run on")};
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
-    STERNA_TRY(check_tile(r, src, "src"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, src, "src"));
+    STERNA_TRY(check_packed_move(dst, src));
     STERNA_TRY(fit(r, src, dst, "src"));
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &src}));
@@ -70,7 +71,7 @@ struct Memset {
                       option("engine", &I::engine, "engine to run on")};
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
     if (value.is_view || value.is_none)
       return Fault(FaultKind::kWrongType, "ARG3", "'value' of memset must be a number.");
     if (is_packed(dst.dtype) && value.value != 0)
@@ -141,7 +142,7 @@ struct TensorCopyPredicated {
                       option("reverse_pred", &I::reverse_pred, "copy where predicate is zero")};
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, predicate, "predicate"));
     STERNA_TRY(fit(r, predicate, dst, "predicate"));
     if (src.is_none) return Fault(FaultKind::kWrongType, "ARG2", "'src' is missing.");
@@ -152,7 +153,8 @@ struct TensorCopyPredicated {
     if (t != DType::kUInt8 && t != DType::kUInt16 && t != DType::kUInt32)
       STERNA_TRY(r.compat("PRED1", cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), ".")));
     if (!src.is_view) return {};
-    STERNA_TRY(check_tile(r, src.view, "src"));
+    STERNA_TRY(check_moved_tile(r, src.view, "src"));
+    STERNA_TRY(check_packed_move(dst, src.view));
     STERNA_TRY(fit(r, src.view, dst, "src"));
     STERNA_TRY(check_not_both_psum(src.view, predicate, "src", "predicate"));
     if (src.view.dtype != dst.dtype)
@@ -240,8 +242,8 @@ struct NcStreamShuffle {
                      " active partitions it must start at a multiple of ", step, "."));
   }
   Status check(const Rules& r) {
-    STERNA_TRY(check_tile(r, dst, "dst"));
-    STERNA_TRY(check_tile(r, src, "src"));
+    STERNA_TRY(check_moved_tile(r, dst, "dst"));
+    STERNA_TRY(check_moved_tile(r, src, "src"));
     if (dst.dtype != src.dtype)
       return Fault(FaultKind::kRuleBroken, "SHUF1",
                    cat("nc_stream_shuffle does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));

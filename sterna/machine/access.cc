@@ -150,7 +150,7 @@ Result<Operand> Machine::open(const View& view, const char* what) {
                        ", a read-only argument. Pass a writable array (for example a copy)."));
   if (status) {
     result->storage->written = true;
-    result->storage->version = ++version_;
+    result->storage->version = next_version();
   } else {
     result.fail(std::move(status.error()));
   }

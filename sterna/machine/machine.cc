@@ -15,7 +15,26 @@ Machine::Machine(const Options& options, ThreadPool* pool, const std::vector<Ten
       pool_(pool),
       tensors_(tensors),
       dynamics_(dynamics),
-      buffers_(options.buffers ? options.buffers : BufferPool::make()) {}
+      buffers_(options.buffers ? options.buffers : BufferPool::make()),
+      version_(static_cast<uint64_t>(options.core)) {}
+
+SharedHbm::Entry& SharedHbm::entry(uint32_t tensor) {
+  Entry& e = entries_[tensor];
+  if (!e.storage) {
+    e.storage = std::make_shared<Storage>();
+    e.allocations.resize(static_cast<size_t>(cores_));
+  }
+  return e;
+}
+
+const std::shared_ptr<Storage>& SharedHbm::storage(uint32_t tensor) { return entry(tensor).storage; }
+
+bool SharedHbm::first_to_allocate(uint32_t tensor, int core) {
+  Entry& e = entry(tensor);
+  if (++e.allocations[static_cast<size_t>(core)] <= e.made) return false;
+  ++e.made;
+  return true;
+}
 
 Machine::Placed::~Placed() {
   if (data != nullptr) munmap(data, static_cast<size_t>(mapped));
@@ -27,8 +46,10 @@ Storage& Machine::storage(uint32_t tensor) {
   if (tensor >= storages_.size()) storages_.resize(std::max<size_t>(tensor + 1, storages_.size() * 2));
   auto& slot = storages_[tensor];
   if (!slot) {
-    if (free_storages_.empty()) {
-      slot = std::make_unique<Storage>();
+    if (options_.shared && this->tensor(tensor).of_every_core()) {
+      slot = options_.shared->storage(tensor);
+    } else if (free_storages_.empty()) {
+      slot = std::make_shared<Storage>();
     } else {
       slot = std::move(free_storages_.back());
       free_storages_.pop_back();
@@ -117,7 +138,8 @@ int64_t padded_pitch(int64_t row_bytes) {
 Status Machine::allocate(uint32_t tensor) {
   const TensorInfo& info = this->tensor(tensor);
   Storage& s = storage(tensor);
-  s.version = ++version_;
+  if (options_.shared && info.of_every_core() && !options_.shared->first_to_allocate(tensor, options_.core)) return {};
+  s.version = next_version();
   s.bytes = info.bytes();
   s.writable = true;
   s.written = false;
@@ -143,7 +165,7 @@ Status Machine::allocate(uint32_t tensor) {
 }
 
 void Machine::release(uint32_t tensor) {
-  if (!has_storage(tensor)) return;
+  if (!has_storage(tensor) || (options_.shared && this->tensor(tensor).of_every_core())) return;
   auto& slot = storages_[tensor];
   slot->owned.reset();
   slot->data = nullptr;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sterna/base/buffers.h"
@@ -49,12 +50,34 @@ struct Storage {
   uint64_t version = 0;  ///< grows with every opening for writing; never repeats in a machine
 };
 
+/// HBM tensors that the cores of one kernel share: each core's machine finds their storage here.
+class SharedHbm {
+ public:
+  explicit SharedHbm(int cores) : cores_(cores) {}
+  const std::shared_ptr<Storage>& storage(uint32_t tensor);
+  /// Every core allocates a shared tensor once for each time it comes to be. True for the first core that does: what
+  /// another core wrote since must stay.
+  bool first_to_allocate(uint32_t tensor, int core);
+
+ private:
+  struct Entry {
+    std::shared_ptr<Storage> storage;
+    std::vector<uint32_t> allocations;  // by core
+    uint32_t made = 0;
+  };
+  Entry& entry(uint32_t tensor);
+  int cores_;
+  std::unordered_map<uint32_t, Entry> entries_;
+};
+
 /// A matmul operand in the layout of the product kernel, kept while its source does not change.
 struct PackedOperand {
   View view = {};
   uint64_t version = 0;
   uint64_t used = 0;  ///< when it was last asked for
   bool moving = false, double_row = false;
+  View scale = {};  ///< of an MX operand: its scales, or of a sparse one its tags; empty for others
+  uint64_t scale_version = 0;
   Buffer buffer;
   float* data() const { return reinterpret_cast<float*>(buffer.data()); }
 };
@@ -89,6 +112,8 @@ class Machine {
     UninitPolicy uninit = UninitPolicy::kError;
     bool strict = false;
     std::shared_ptr<BufferPool> buffers;  ///< where memory comes from; one of its own when empty
+    std::shared_ptr<SharedHbm> shared;    ///< of the kernel's cores; empty when this is the only one
+    int core = 0;                         ///< which of them this is
   };
 
   Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
@@ -97,6 +122,8 @@ class Machine {
   // --- tensors
   /// Uses `data` for a parameter's values (borrowed, contiguous, row-major).
   Status bind(uint32_t tensor, void* data, bool writable);
+  /// Uses what another core of the kernel bound.
+  void adopt(uint32_t tensor) { storage(tensor); }
   /// Makes (or makes again) the storage of a tensor; its bytes become undefined.
   Status allocate(uint32_t tensor);
   /// Gives the bytes back for reuse; the tensor may not be touched until it is allocated again.
@@ -162,8 +189,9 @@ class Machine {
   Accumulators& scalar_accumulator() { return scalar_accumulator_; }
 
   /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. The slot asked for
-  /// just before stays valid; older ones may be reused.
-  PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh);
+  /// just before stays valid; older ones may be reused. `scale`: a second view that the packed form depends on.
+  PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh,
+                        const View* scale = nullptr);
 
   void warn(std::string rule, std::string message);
   std::vector<Warning>& warnings() { return warnings_; }
@@ -204,8 +232,8 @@ class Machine {
   const std::vector<TensorInfo>* tensors_;
   const std::vector<DynamicOffset>* dynamics_;
   const std::vector<std::string>* names_ = nullptr;
-  std::vector<std::unique_ptr<Storage>> storages_;
-  std::vector<std::unique_ptr<Storage>> free_storages_;
+  std::vector<std::shared_ptr<Storage>> storages_;
+  std::vector<std::shared_ptr<Storage>> free_storages_;
   std::shared_ptr<BufferPool> buffers_;
   Placed sbuf_, psum_;
   std::vector<int32_t> registers_;
@@ -213,6 +241,9 @@ class Machine {
   std::vector<Warning> warnings_;
   std::vector<PackedOperand> packed_;
   uint64_t packed_clock_ = 0;
+  // Machines that share storage count in steps, each from its own core, so that no two give out one number.
+  static constexpr uint64_t kVersionStep = 16;
+  uint64_t next_version() { return version_ += kVersionStep; }
   uint64_t version_ = 0;
   uint32_t site_ = 0;
   std::vector<int64_t> row_offsets_[3];  // of indirect operands of the current instruction

@@ -5,36 +5,52 @@
 #include "sterna/machine/machine.h"
 
 namespace sterna {
+namespace {
 
-PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh) {
+constexpr View kNoView{};
+
+}  // namespace
+
+PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh,
+                               const View* scale) {
   // Tensors with an address share bytes, so their own version says nothing; dynamic views move.
   constexpr size_t kSlots = 96;
   const Storage& s = *storages_[view.tensor];
-  const bool reusable = s.defined == &s.own_defined && view.kind == ViewKind::kStrided;
+  auto stays = [](const Storage& x, const View& v) {
+    return x.defined == &x.own_defined && v.kind == ViewKind::kStrided;
+  };
+  const bool reusable = stays(s, view) && (scale == nullptr || stays(*storages_[scale->tensor], *scale));
+  const uint64_t scale_version = scale == nullptr ? 0 : storages_[scale->tensor]->version;
+  const View& beside = scale == nullptr ? kNoView : *scale;
   ++packed_clock_;
+  PackedOperand* stale = nullptr;  // the same view's form of before it changed: its memory is at hand
   if (reusable)
     for (PackedOperand& p : packed_)
-      if (p.version == s.version && p.moving == moving && p.double_row == double_row && p.view == view) {
-        *fresh = true;
+      if (p.moving == moving && p.double_row == double_row && p.view == view && p.scale == beside) {
+        *fresh = p.version == s.version && p.scale_version == scale_version;
         p.used = packed_clock_;
-        return p;
+        if (*fresh) return p;
+        stale = &p;
       }
   *fresh = false;
-  if (packed_.size() < kSlots) {
+  if (stale == nullptr && packed_.size() < kSlots) {
     if (packed_.capacity() < kSlots) packed_.reserve(kSlots);  // callers hold references
     packed_.emplace_back().used = packed_clock_;
   }
   // The slot used longest ago: the other operand of this instruction, used just before, stays.
-  PackedOperand& p = packed_.back().used == packed_clock_
-                         ? packed_.back()
-                         : *std::min_element(packed_.begin(), packed_.end(),
-                                             [](const auto& a, const auto& b) { return a.used < b.used; });
+  auto oldest = [&]() -> PackedOperand& {
+    return *std::min_element(packed_.begin(), packed_.end(),
+                             [](const auto& a, const auto& b) { return a.used < b.used; });
+  };
+  PackedOperand& p = stale != nullptr ? *stale : packed_.back().used == packed_clock_ ? packed_.back() : oldest();
   p.used = packed_clock_;
   if (p.buffer.capacity() < floats * 4) p.buffer = buffers_->take(floats * 4);
   p.view = view;
   p.version = reusable ? s.version : 0;
   p.moving = moving;
   p.double_row = double_row;
+  p.scale = beside;
+  p.scale_version = scale_version;
   return p;
 }
 

@@ -22,6 +22,7 @@ struct TensorInfo {
   bool shared = false;       ///< shared_hbm: one tensor for both cores; only such a tensor can be a result
   bool has_address = false;  ///< placed by the user; see address_*
   bool read_only = false;    ///< a parameter that must not be written
+  uint8_t core = 0;          ///< that has it; shared tensors and parameters are every core's
   uint32_t name = 0;         ///< id of its name in the program; 0 = none
   uint32_t site = 0;         ///< where it was made
   uint32_t parameter = 0;    ///< index, for kParameter
@@ -30,6 +31,8 @@ struct TensorInfo {
   uint32_t last_use = 0;      ///< index of the last record that touches it
   int64_t shape[kMaxDims] = {};
 
+  /// One tensor for all cores of a kernel.
+  bool of_every_core() const { return role == TensorRole::kParameter || (shared && memory == Memory::kHbm); }
   bool on_chip() const { return memory != Memory::kHbm; }
   int64_t elements() const {
     int64_t n = 1;

@@ -38,10 +38,24 @@ void narrow_rows(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t 
   }
 }
 
+/// Rows of one vector, without an inner loop.
+template <class Op, bool kRowScalar>
+void vector_rows(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows) {
+  const ops::F f;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const ops::V y = kRowScalar ? hn::Set(f, *b.data) : hn::LoadU(f, b.data);
+    hn::StoreU(Op::apply(hn::LoadU(f, a.data), y), f, d.data);
+    a.data += a.pitch;
+    b.data += b.pitch;
+    d.data += d.pitch;
+  }
+}
+
 /// d = a op b, where b is a block, or one value a row (kRowScalar).
 template <class Op, bool kRowScalar>
 void block_loop(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t cols) {
   if (cols < kLanes) return narrow_rows<Op, kRowScalar>(a, b, d, rows, cols);
+  if (cols == kLanes) return vector_rows<Op, kRowScalar>(a, b, d, rows);
   const ops::F f;
   const ptrdiff_t whole = cols - cols % kLanes;
   for (ptrdiff_t r = 0; r < rows; ++r) {

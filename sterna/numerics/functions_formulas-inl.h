@@ -283,13 +283,39 @@ struct Wide<Function::kRsqrt> {
 
 #include "sterna/numerics/functions_angles-inl.h"
 
+/// x, or limit with its sign where it is larger; any number for NaN.
+template <class O>
+inline typename O::F within(typename O::F x, float limit) {
+  if constexpr (requires { O::within(x, limit); })
+    return O::within(x, limit);
+  else
+    return O::min(O::max(x, O::f(-limit)), O::f(limit));
+}
+
+/// p * 2^n, rounded once, for p in [0.5, 2) and a whole n of at most 250; `shifted` is n + 1.5 * 2^23.
+template <class O>
+inline typename O::F times_power_of_two(typename O::F p, typename O::F n, typename O::F shifted) {
+  using F = typename O::F;
+  if constexpr (requires { O::times_power_of_two(p, n); }) {
+    return O::times_power_of_two(p, n);
+  } else {
+    // In two halves: the first is exact in the exponent field, the second rounds once where the result is subnormal, and
+    // overflows to infinity.
+    const auto whole = O::isub(O::bits(shifted), O::u(0x4b400000));
+    const auto half = O::template sar<1>(whole);
+    const F first = O::from_bits(O::iadd(O::bits(p), O::template shl<23>(half)));
+    const F second = O::from_bits(O::iadd(O::template shl<23>(O::isub(whole, half)), O::u(0x3f800000)));
+    return O::mul(first, second);
+  }
+}
+
 /// e^x in fp32 lanes, the one function whose speed decides a kernel's. Error below 1 ulp.
 template <class O>
 inline typename O::F exp_narrow(typename O::F x) {
   using F = typename O::F;
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23
   // Below -104 the result is under half of the least subnormal, above 89 it overflows.
-  x = O::min(O::max(x, O::f(-104.0F)), O::f(89.0F));
+  x = within<O>(x, 104.0F);
   const F shifted = O::fma(x, O::f(0x1.715476p+0F), O::f(kMagic));
   const F n = O::sub(shifted, O::f(kMagic));
   F r = O::fnma(n, O::f(0x1.62e43p-1F), x);  // exact
@@ -302,13 +328,7 @@ inline typename O::F exp_narrow(typename O::F x) {
   p = O::fma(p, r, O::f(0.5F));
   p = O::fma(p, r, O::f(1.0F));
   p = O::fma(p, r, O::f(1.0F));
-  // Times 2^n in two halves: the first is exact in the exponent field, the second rounds once where the result is
-  // subnormal, and overflows to infinity.
-  const auto whole = O::isub(O::bits(shifted), O::u(0x4b400000));
-  const auto half = O::template sar<1>(whole);
-  const F first = O::from_bits(O::iadd(O::bits(p), O::template shl<23>(half)));
-  const F second = O::from_bits(O::iadd(O::template shl<23>(O::isub(whole, half)), O::u(0x3f800000)));
-  return O::mul(first, second);
+  return times_power_of_two<O>(p, n, shifted);
 }
 
 template <Function f>

@@ -95,6 +95,13 @@ struct VectorOps {
   static HWY_INLINE V select(M condition, V yes, V no) {
     return hn::IfThenElse(condition, yes, no);
   }
+#if HWY_TARGET == HWY_AVX3
+  // Single instructions of AVX-512 for what the formulas else build from several (within, times_power_of_two).
+  static HWY_INLINE F within(F x, float limit) {
+    return F{_mm512_range_ps(x.raw, _mm512_set1_ps(limit), 2)};  // the lesser magnitude, the sign of x
+  }
+  static HWY_INLINE F times_power_of_two(F p, F n) { return F{_mm512_scalef_ps(p.raw, n.raw)}; }
+#endif
   static HWY_INLINE D select_if_odd(Q n, D odd, D even) {
     return hn::IfThenElse(hn::RebindMask(TagD(), hn::TestBit(n, hn::Set(TagQ(), 1))), odd, even);
   }

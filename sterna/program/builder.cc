@@ -9,7 +9,7 @@
 namespace sterna {
 
 Builder::Builder(const Chip& chip, bool strict, std::shared_ptr<BufferPool> pool)
-    : chip_(&chip), program_(std::move(pool)) {
+    : chip_(&chip), program_(pool), buffers_(std::move(pool)) {
   program_.target = chip.name;
   for (const TableRow& row : instruction_table())
     absent_[row.info.opcode] = !row.info.mnemonic.empty() && !chip.has_instruction(row.info.mnemonic);
@@ -32,7 +32,13 @@ void Builder::warn(std::string_view rule, std::string_view message) {
   warnings_.push_back({std::string(rule), std::string(message), site_});
 }
 
-Result<uint32_t> Builder::add_tensor(TensorInfo info) {
+void Builder::set_cores(int count) {
+  while (cores() < count) program_.cores.emplace_back(buffers_);
+  open_regions_.resize(static_cast<size_t>(count), 0);
+  rules_.cores = count;
+}
+
+Status Builder::check_tensor(TensorInfo& info) const {
   std::vector<int64_t> shape(info.shape, info.shape + info.ndim);
   for (int64_t n : shape)
     if (n < 0 || n > INT32_MAX)
@@ -40,25 +46,58 @@ Result<uint32_t> Builder::add_tensor(TensorInfo info) {
   if (!chip_->has_dtype(name(info.dtype)))
     return Fault(FaultKind::kNotOnThisChip, "TYPE2",
                  cat("The type ", name(info.dtype), " does not exist on ", chip_->name, "."));
-  if (info.on_chip()) {
-    if (info.ndim < 2) {  // a partition dim and at least one free dim
-      if (info.ndim == 0)
-        return Fault(FaultKind::kBadInput, "TEN1", "A tensor in SBUF or PSUM has at least a partition dimension.");
-      info.shape[1] = 1;
-      info.ndim = 2;
-    }
-    if (info.shape[0] > chip_->sbuf.partitions)
-      return Fault(
-          FaultKind::kRuleBroken, "TEN2",
-          cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0],
-              " partitions; the chip has ", int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
-    if (info.has_address && info.memory == Memory::kPsum && info.address_byte % chip_->psum.bank_bytes != 0)
-      return Fault(FaultKind::kRuleBroken, "TEN3",
-                   cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
+  if (!info.on_chip()) return {};
+  if (info.ndim < 2) {  // a partition dim and at least one free dim
+    if (info.ndim == 0)
+      return Fault(FaultKind::kBadInput, "TEN1", "A tensor in SBUF or PSUM has at least a partition dimension.");
+    info.shape[1] = 1;
+    info.ndim = 2;
   }
-  const auto id = static_cast<uint32_t>(program_.tensors.size());
+  if (info.shape[0] > chip_->sbuf.partitions)
+    return Fault(
+        FaultKind::kRuleBroken, "TEN2",
+        cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0],
+            " partitions; the chip has ", int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
+  if (info.has_address && info.memory == Memory::kPsum && info.address_byte % chip_->psum.bank_bytes != 0)
+    return Fault(FaultKind::kRuleBroken, "TEN3",
+                 cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
+  return {};
+}
+
+/// kNoTensor if no other core made this tensor yet.
+Result<uint32_t> Builder::shared_with_other_cores(const TensorInfo& info) {
+  SharedTensors& known = shared_[info.name];
+  known.made.resize(program_.cores.size(), 0);
+  const uint32_t n = known.made[static_cast<size_t>(core_)]++;
+  if (n >= known.ids.size()) {
+    known.ids.push_back(static_cast<uint32_t>(program_.tensors.size()));
+    return kNoTensor;
+  }
+  const uint32_t id = known.ids[n];
+  const TensorInfo& other = program_.tensors[id];
+  if (other.dtype == info.dtype && other.ndim == info.ndim && std::equal(info.shape, info.shape + info.ndim, other.shape))
+    return id;
+  return Fault(FaultKind::kRuleBroken, "LNC5",
+               cat("Core ", core_, " allocates shared HBM ", name(info.dtype), " ",
+                   shape_text(std::vector<int64_t>(info.shape, info.shape + info.ndim)), " where core ", int{other.core},
+                   " has ", name(other.dtype), " ",
+                   shape_text(std::vector<int64_t>(other.shape, other.shape + other.ndim)),
+                   ". The cores of a kernel make the same shared tensors in the same order, or give them names."));
+}
+
+Result<uint32_t> Builder::add_tensor(TensorInfo info) {
+  STERNA_TRY(check_tensor(info));
+  auto id = static_cast<uint32_t>(program_.tensors.size());
+  info.core = static_cast<uint8_t>(core_);
   info.site = site_;
   info.allocated_at = info.last_use = static_cast<uint32_t>(stream().size());
+  if (cores() > 1 && info.of_every_core() && info.role == TensorRole::kLocal) {
+    STERNA_ASSIGN(const uint32_t other, shared_with_other_cores(info));
+    if (other != kNoTensor) {
+      STERNA_TRY(record(control::Alloc{{other}}));
+      return other;
+    }
+  }
   program_.tensors.push_back(info);
   if (info.role == TensorRole::kParameter) {
     program_.tensors[id].parameter = static_cast<uint32_t>(program_.parameters.size());
@@ -86,7 +125,8 @@ Status Builder::check_views(const TableRow& row, const void* body) {
   Status status;
   for_each_view(row, body, [&](const View& v, Role role) {
     if (!status) return;
-    status = check_written_once(v, role);
+    status = check_written_once(rules_, v, role);
+    if (status && cores() > 1) status = check_core(program_, v, core_);
     if (!status) return;
     const TensorInfo& t = program_.tensors[v.tensor];
     if (v.kind != ViewKind::kStrided) {
@@ -124,11 +164,12 @@ Status Builder::commit(uint32_t label) {
   open_->site = site_;
   open_->label = label;
   touch(row, body, *open_);
+  int& open_regions = open_regions_[static_cast<size_t>(core_)];
   if (row.info.opcode == control::Loop::info.opcode || row.info.opcode == control::While::info.opcode ||
       row.info.opcode == control::If::info.opcode)
-    ++open_regions_;
-  if (row.info.opcode == control::End::info.opcode && --open_regions_ < 0) {
-    open_regions_ = 0;
+    ++open_regions;
+  if (row.info.opcode == control::End::info.opcode && --open_regions < 0) {
+    open_regions = 0;
     return Fault(FaultKind::kBadInput, "REGION1", "'end' without an open region.");
   }
   stream().push(open_);

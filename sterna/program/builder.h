@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "sterna/base/result.h"
@@ -25,11 +26,20 @@ class Builder {
   const Chip& chip() const { return *chip_; }
 
   /// A tensor and, unless it is a parameter, the record that allocates it. Faults: TEN1 (dims), TEN2 (partitions), TEN3
-  /// (address), TYPE2 (dtype not on this chip).
+  /// (address), TYPE2 (dtype not on this chip), LNC5 (a shared tensor that another core made otherwise).
+  /// The n-th shared HBM tensor of a name (or without one) of each core is one tensor.
   Result<uint32_t> add_tensor(TensorInfo info);
   const TensorInfo& tensor(uint32_t id) const { return program_.tensors[id]; }
   uint32_t add_register() { return program_.register_count++; }
   uint32_t add_dynamic(const DynamicOffset& offset);
+
+  // --- cores of one kernel, recorded one at a time
+  /// How many cores the kernel has, before anything is recorded.
+  void set_cores(int count);
+  int cores() const { return static_cast<int>(program_.cores.size()); }
+  /// The core that records what follows.
+  void set_core(int core) { core_ = rules_.core = core; }
+  int core() const { return core_; }
 
   /// Site of the records that follow.
   void set_site(uint32_t site) { site_ = site; }
@@ -50,22 +60,32 @@ class Builder {
   size_t size() const { return stream().size(); }
   std::vector<Warning>& warnings() { return warnings_; }
   void warn(std::string_view rule, std::string_view message);
-  int open_regions() const { return open_regions_; }
+  int open_regions() const { return open_regions_[static_cast<size_t>(core_)]; }
 
  private:
-  Stream& stream() { return program_.cores[0]; }
-  const Stream& stream() const { return program_.cores[0]; }
+  Stream& stream() { return program_.cores[static_cast<size_t>(core_)]; }
+  const Stream& stream() const { return program_.cores[static_cast<size_t>(core_)]; }
+  Status check_tensor(TensorInfo& info) const;
+  Result<uint32_t> shared_with_other_cores(const TensorInfo& info);
   Status check_views(const TableRow& row, const void* body);
   void touch(const TableRow& row, const void* body, RecordHeader& header);
 
   const Chip* chip_;
   Program program_;
+  std::shared_ptr<BufferPool> buffers_;
   Rules rules_;
   std::vector<Warning> warnings_;
   uint32_t site_ = 0;
   RecordHeader* open_ = nullptr;
   const TableRow* open_row_ = nullptr;
-  int open_regions_ = 0;
+  int core_ = 0;
+  std::vector<int> open_regions_ = {0};  // by core
+  // The shared HBM tensors of one name, in the order in which they were made, and how many of them each core made.
+  struct SharedTensors {
+    std::vector<uint32_t> ids;
+    std::vector<uint32_t> made;  // by core
+  };
+  std::unordered_map<uint32_t, SharedTensors> shared_;  // by name
   std::array<bool, 256> absent_{};  ///< by opcode: not on this chip
 };
 

@@ -82,7 +82,11 @@ class Checker {
     parameters();
     results();
     if (!faults_.empty()) return std::move(faults_);  // what follows takes these tables for granted
-    for (const Stream& stream : program_.cores) records(stream);
+    rules_.cores = static_cast<int>(program_.cores.size());
+    for (int core = 0; core < rules_.cores; ++core) {
+      rules_.core = core;
+      records(program_.cores[static_cast<size_t>(core)]);
+    }
     edges();
     return std::move(faults_);
   }
@@ -185,7 +189,7 @@ class Checker {
     bool dynamic = false;
     for_each_view(row, h.body(), [&](const View& v, Role role) {
       if (status) status = used(v);
-      if (status) status = check_written_once(v, role);
+      if (status) status = check_written_once(rules_, v, role);
       dynamic = dynamic || v.kind != ViewKind::kStrided;
     });
     STERNA_TRY(std::move(status));
@@ -201,6 +205,7 @@ class Checker {
 
   Status used(const View& v) {
     STERNA_TRY(check_view(program_, v));
+    STERNA_TRY(check_core(program_, v, rules_.core));
     if (program_.tensors[v.tensor].role == TensorRole::kLocal && !allocated_[v.tensor])
       return Fault(FaultKind::kBadInput, "PRG6",
                    cat("Tensor '", program_.tensor_name(v.tensor), "' is used before it is allocated."));
@@ -245,9 +250,8 @@ class Checker {
   }
 
   void edges() {
-    const size_t count = program_.cores.empty() ? 0 : program_.cores[0].size();
     for (const ExtraEdge& e : program_.edges)
-      if (e.consumer >= count || e.producer >= e.consumer)
+      if (e.core >= program_.cores.size() || e.consumer >= program_.cores[e.core].size() || e.producer >= e.consumer)
         add("PRG7", cat("The edge ", e.producer, " -> ", e.consumer, " does not lead forward between two records."));
   }
 
@@ -261,12 +265,19 @@ class Checker {
 
 Status check_view(const Program& program, const View& view) { return check_view_at(program, view, 0); }
 
-Status check_written_once(const View& view, Role role) {
+Status check_core(const Program& program, const View& view, int core) {
+  const TensorInfo& t = program.tensors[view.tensor];
+  if (t.core == core || t.of_every_core()) return {};
+  return Fault(FaultKind::kRuleBroken, "LNC6",
+               cat("Core ", core, " uses ", name(t.memory), " tensor '", program.tensor_name(view.tensor), "' of core ",
+                   int{t.core}, ". Cores share nl.shared_hbm and exchange tiles with nisa.sendrecv."));
+}
+
+Status check_written_once(const Rules& rules, const View& view, Role role) {
   if ((role != Role::kOut && role != Role::kInOut) || !repeats_elements(view)) return {};
-  return Fault(FaultKind::kRuleBroken, "ALIAS2",
-               cat("A destination ", shape_text(view),
-                   " is a broadcast: it would write one place several times. Write "
-                   "a tensor of the full shape."));
+  return rules.compat("ALIAS2", cat("A destination ", shape_text(view),
+                                    " is a broadcast: it writes one place several times, and the last element stays. "
+                                    "Write a tensor of the full shape."));
 }
 
 std::vector<Fault> check_program(const Program& program, const Chip& chip) { return Checker(program, chip).check(); }

@@ -19,8 +19,12 @@ namespace sterna {
 /// and those of the instructions themselves.
 std::vector<Fault> check_program(const Program& program, const Chip& chip);
 
-/// ALIAS2: a destination is not a broadcast, which would write one place several times.
-Status check_written_once(const View& view, Role role);
+/// ALIAS2: a destination that is a broadcast writes one place several times; the last element in row-major order stays.
+/// Kernels use that to throw a result away, so it is a remark, or a fault when strict.
+Status check_written_once(const Rules& rules, const View& view, Role role);
+
+/// LNC6: the view's tensor is shared by the cores, or this core's own.
+Status check_core(const Program& program, const View& view, int core);
 
 /// The view has a tensor, stays inside it (IDX4), and what it adds at run time can be found (DYN4).
 Status check_view(const Program& program, const View& view);

@@ -70,11 +70,6 @@ TEST(CheckProgram, EachDamageIsNamed) {
       {"PRG2", [](Program& p) { p.tensors[2].shape[0] = 129; }},
       {"PRG2", [](Program& p) { p.tensors[1].shape[0] = p.tensors[1].shape[1] = INT32_MAX; }},
       {"PRG2", [](Program& p) { p.tensors[2].dtype = static_cast<DType>(77); }},
-      {"ALIAS2",
-       [](Program& p) {
-         View& dst = record<vector_engine::TensorScalar>(p, kScalar).dst;
-         dst.dims[1].stride = 0;
-       }},
       {"PRG3", [](Program& p) { p.parameters.clear(); }},
       {"PRG3", [](Program& p) { p.tensors[1].role = TensorRole::kParameter; }},
       {"PRG3", [](Program& p) { p.results.push_back(42); }},

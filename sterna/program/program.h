@@ -65,6 +65,7 @@ class Stream {
 /// An edge that the user asked for: `consumer` waits for `producer` (indices into one core's stream).
 struct ExtraEdge {
   uint32_t producer, consumer;
+  uint32_t core = 0;
 };
 
 struct Program {

@@ -7,6 +7,7 @@
 //   name rms_norm
 //   target trn2                                        the chip; before all that follows
 //   nki "0.6"
+//   cores 2                                            unless there is one; `core 1` begins the records of the second
 //   registers 1                                        $0
 //   site 1 "kernel.py":12 in rms_norm                  `site 2 "kernel.py":40 in helper from 1` has a caller
 //   param %x hbm float32 [128, 512] read_only

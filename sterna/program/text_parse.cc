@@ -20,6 +20,7 @@ namespace {
 using text::Cursor;
 
 constexpr int64_t kMostRegisters = 1 << 16;
+constexpr int64_t kMostCores = 16;  // of one kernel
 constexpr int64_t kMostBytes = int64_t{1} << 44;  // of one tensor: above any memory described, below any overflow
 constexpr int64_t kMostIterations = UINT32_MAX;
 
@@ -42,11 +43,16 @@ class Parser {
     Cursor last("", number, file_);
     if (!versioned_) return last.fault("TEXT2", "This is not a program: the first line must be 'sterna program 1'.");
     if (!builder_) return last.fault("TEXT1", "The program has no 'target' line, such as 'target trn2'.");
-    if (builder_->open_regions() > 0) return last.fault("REGION2", "A region is not closed: an 'end' line is missing.");
-    for (const ExtraEdge& e : builder_->program().edges)
-      if (e.consumer >= builder_->size() || e.producer >= e.consumer)
-        return last.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer,
-                                       " must lead forward between two of the ", builder_->size(), " records."));
+    for (int core = 0; core < builder_->cores(); ++core) {
+      builder_->set_core(core);
+      if (builder_->open_regions() > 0)
+        return last.fault("REGION2", "A region is not closed: an 'end' line is missing.");
+      for (const ExtraEdge& e : builder_->program().edges)
+        if (e.core >= static_cast<uint32_t>(builder_->cores()) ||
+            (e.core == static_cast<uint32_t>(core) && (e.consumer >= builder_->size() || e.producer >= e.consumer)))
+          return last.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer,
+                                         " must lead forward between two of the ", builder_->size(), " records."));
+    }
     if (options_.warnings != nullptr) *options_.warnings = std::move(builder_->warnings());
     return std::move(builder_->program());
   }
@@ -123,9 +129,24 @@ class Parser {
       STERNA_ASSIGN(builder_->program().name, c.text("The program's name"));
       return {};
     }
-    if (word == "core")
-      return c.fault("TEXT4", "Programs of more than one core cannot be read yet.", FaultKind::kNotImplemented);
+    if (word == "core") return core(c);
+    if (word == "cores") {
+      STERNA_ASSIGN(const int64_t count, c.integer(1, kMostCores, "The number of cores"));
+      if (builder_->size() > 0) return c.fault("TEXT1", "'cores' comes before the first record.");
+      builder_->set_cores(static_cast<int>(count));
+      return {};
+    }
     return instruction(c, word, column);
+  }
+
+  /// `core 1`: what follows is that core's.
+  Status core(Cursor& c) {
+    STERNA_ASSIGN(const int64_t number, c.integer(0, kMostCores, "The core"));
+    if (number >= builder_->cores())
+      return c.fault("TEXT4", cat("The program has ", builder_->cores(), " cores, counted from 0; say 'cores ",
+                                  number + 1, "' before the first record."));
+    builder_->set_core(static_cast<int>(number));
+    return {};
   }
 
   /// `site 2 "kernel.py":40 in helper from 1`
@@ -246,7 +267,12 @@ class Parser {
     STERNA_TRY(c.expect('-'));
     if (!c.take_adjoining('>')) return c.fault("TEXT1", "'->' expected here.");
     STERNA_ASSIGN(const int64_t consumer, c.integer(0, INT32_MAX, "The consumer"));
-    builder_->program().edges.push_back({static_cast<uint32_t>(producer), static_cast<uint32_t>(consumer)});
+    uint32_t core = 0;
+    if (c.take_word("core")) {
+      STERNA_ASSIGN(const int64_t number, c.integer(0, kMostCores, "The core"));
+      core = static_cast<uint32_t>(number);
+    }
+    builder_->program().edges.push_back({static_cast<uint32_t>(producer), static_cast<uint32_t>(consumer), core});
     return {};
   }
 
@@ -293,7 +319,7 @@ class Parser {
                    FaultKind::kWrongType);
   }
 
-  RecordHeader& last_record() { return builder_->program().cores[0].at(builder_->size() - 1); }
+  RecordHeader& last_record() { return builder_->program().cores[static_cast<size_t>(builder_->core())].at(builder_->size() - 1); }
   /// A fault of another layer, with the place in the text.
   static Fault located(Fault fault, const Cursor& c, int column) {
     fault.where = c.place_at(column);

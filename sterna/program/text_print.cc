@@ -65,7 +65,7 @@ class Printer {
     }
     declare_up_to(static_cast<uint32_t>(program_.tensors.size()));
     for (uint32_t id : program_.results) line(cat("result ", tensor(id)));
-    for (const ExtraEdge& e : program_.edges) line(cat("edge ", e.producer, " -> ", e.consumer));
+    for (const ExtraEdge& e : program_.edges) line(cat("edge ", e.producer, " -> ", e.consumer, e.core == 0 ? std::string() : cat(" core ", e.core)));
     return std::move(out_);
   }
 
@@ -82,6 +82,7 @@ class Printer {
     if (!program_.name.empty()) line(cat("name ", text::quoted_if_needed(program_.name)));
     line(cat("target ", text::quoted_if_needed(program_.target)));
     line(cat("nki ", text::quoted(program_.nki_version)));
+    if (program_.cores.size() > 1) line(cat("cores ", program_.cores.size()));
     if (program_.register_count != 0) line(cat("registers ", program_.register_count));
     for (uint32_t id = 1; id < program_.sites.size(); ++id) {
       const Site& s = program_.sites[id];

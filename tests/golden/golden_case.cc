@@ -139,10 +139,11 @@ class Run {
     how.strict = case_.strict;
     how.uninit = case_.uninit;
     how.print = [this](const std::string& text) { printed_ += text + "\n"; };
-    Executor executor(program_, *chip, &pool_, how);
-    if (start(executor)) finish(executor);
-    for (const Warning& w : executor.machine().warnings()) warnings_.push_back(w);
-    compare_run(executor);
+    sterna::Run run(program_, *chip, &pool_, how);
+    if (start(run)) (void)run.finish(&fault_, sterna::Run::Memory::kKeep);
+    for (int core = 0; core < run.cores(); ++core)
+      for (const Warning& w : run.machine(core).warnings()) warnings_.push_back(w);
+    compare_run(run);
   }
 
   /// print and parse are inverses for every program here.
@@ -164,14 +165,15 @@ class Run {
   }
 
   /// Binds parameters and fills tiles just after their allocation. False: something stopped it.
-  bool start(Executor& executor) {
+  bool start(sterna::Run& run) {
     for (uint32_t id : program_.parameters) {
       const TensorInfo& t = program_.tensors[id];
       auto& bytes = parameters_[id];
       bytes.assign(static_cast<size_t>(std::max<int64_t>(t.bytes(), 1)), std::byte{0});
-      (void)executor.machine().bind(id, bytes.data(), !t.read_only);
+      (void)run.bind(id, bytes.data(), !t.read_only);
     }
-    std::map<uint32_t, std::pair<uint32_t, const Values*>> tiles;  // by the record that allocates
+    // By core and the record that allocates.
+    std::map<std::pair<int, uint32_t>, std::pair<uint32_t, const Values*>> tiles;
     for (const Values& v : case_.data) {
       const uint32_t* id = find(v.tensor);
       if (id == nullptr) {
@@ -180,26 +182,27 @@ class Run {
       }
       const TensorInfo& t = program_.tensors[*id];
       if (t.role == TensorRole::kParameter)
-        fill(executor, *id, v);
+        fill(run.machine(), *id, v);
       else
-        tiles[t.allocated_at] = {*id, &v};
+        tiles[{t.core, t.allocated_at}] = {*id, &v};
     }
-    for (const auto& [record, tile] : tiles) {
+    for (const auto& [place, tile] : tiles) {
+      const uint32_t record = place.second;
+      Executor& executor = run.core(place.first);
       if (executor.run(record + 1, false, &fault_) != Executor::State::kDone) return false;
       if (executor.next() != record + 1) {
         differ(tile.second->line, "data is for tiles that are allocated outside of regions.");
         return false;
       }
-      fill(executor, tile.first, *tile.second);
+      fill(executor.machine(), tile.first, *tile.second);
     }
     return true;
   }
 
-  void fill(Executor& executor, uint32_t id, const Values& v) {
+  void fill(Machine& m, uint32_t id, const Values& v) {
     const TensorInfo& t = program_.tensors[id];
     const auto values = parse_values(v.text, t.dtype, t.elements(), case_.file, v.line + 1);
     if (!values) return differ(values.error().where.line, values.error().message);
-    Machine& m = executor.machine();
     const View whole = whole_view(id, t);
     auto opened = m.open(whole, "data");
     if (!opened && t.read_only) opened = m.read_any(whole, "data");
@@ -214,10 +217,11 @@ class Run {
     if (t.role == TensorRole::kLocal) m.set_element_states(whole, states);
   }
 
-  void finish(Executor& executor) { (void)executor.run(program_.cores[0].size(), false, &fault_); }
-
-  void compare_run(Executor& executor) {
-    for (const Values& v : case_.values) compare_values(executor.machine(), v);
+  void compare_run(sterna::Run& run) {
+    Executor& executor = run.core(0);  // paths and registers are those of the first core
+    for (const Values& v : case_.values)
+      if (const uint32_t* id = find(v.tensor)) compare_values(run.machine(program_.tensors[*id].core), v);
+      else differ(v.line, cat("there is no tensor ", v.tensor, "."));
     if (case_.has_path && executor.path().values() != case_.path)
       differ(case_.path_line,
              cat("the path is ", shape_text(executor.path().values()), ", expected ", shape_text(case_.path)));

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "sterna/execute/executor.h"
+#include "sterna/execute/run.h"
 #include "sterna/program/text_values.h"
 
 namespace sterna::golden {

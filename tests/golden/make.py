@@ -7,9 +7,10 @@ Only instructions' own cases come from here; those of tests/golden/semantics are
 import case
 import cases_engines
 import cases_movement
+import cases_mx
 import cases_vector
 
-MODULES = [cases_vector, cases_engines, cases_movement]
+MODULES = [cases_vector, cases_engines, cases_movement, cases_mx]
 
 if __name__ == "__main__":
     for module in MODULES:

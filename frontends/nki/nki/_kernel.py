@@ -4,7 +4,6 @@
 import functools
 import inspect
 
-from nki._unavailable import not_implemented
 from sterna import _core, session
 from sterna.faults import BadInput
 
@@ -12,10 +11,11 @@ from sterna.faults import BadInput
 class Kernel:
     """A function that runs as a kernel: calling it with arrays executes it on the simulated core.
 
-    `kernel[1](...)` is the same as `kernel(...)`. Inside another kernel a call is simply part of that kernel.
+    `kernel[2](...)` runs it on two cores that share HBM (LNC2); `kernel[1](...)` on one, as `kernel(...)` does. Inside another
+    kernel a call is simply part of that kernel.
     """
 
-    def __init__(self, function, lnc=1, options=None):
+    def __init__(self, function, lnc=None, options=None):
         functools.update_wrapper(self, function)
         self.func = function
         self.lnc = lnc
@@ -27,17 +27,19 @@ class Kernel:
         if _core.is_recording():
             return self.func(*args, **kwargs)
         return session.run(
-            self.func, args, kwargs, self._argument_names, self._apply_schedule if self._schedule else None
+            self.func,
+            args,
+            kwargs,
+            self._argument_names,
+            self._apply_schedule if self._schedule else None,
+            cores=self.lnc or 1,
+            grid=0 if self.lnc is None else 1,
         )
 
     def __getitem__(self, lnc):
         count = lnc[0] if isinstance(lnc, tuple) and len(lnc) == 1 else lnc
         if count not in (1, 2):
             raise BadInput("bad input", "LNC1", f"kernel[{lnc}]: a logical core joins 1 or 2 physical cores.")
-        if count == 2:
-            raise not_implemented(
-                "kernel[2]", "two cores with shared HBM (LNC2) come with the next release; kernel[1] runs on one."
-            )
         return Kernel._with(self, lnc=count)
 
     def __get__(self, instance, owner=None):

@@ -95,18 +95,18 @@ def _turn(condition, body_fun):
 
 
 def program_id(axis=0):
-    """Rank of this core within the kernel's grid."""
-    return 0
+    """Rank of this core among those that run the kernel together."""
+    return _core.current().core
 
 
 def num_programs(axes=0):
-    """Number of cores of the kernel's grid."""
-    return 1
+    """Number of cores that run the kernel together."""
+    return _core.current().cores
 
 
 def program_ndim():
-    """Dimensions of the kernel's grid."""
-    return 0
+    """Dimensions of the grid in kernel[grid]: 1, or 0 without one."""
+    return _core.current().grid
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ class _TensorMeta(type):
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor)
 
-    def __call__(cls, shape, dtype, *, buffer=sbuf, name="", address=None, **unknown):
+    def __call__(cls, shape, dtype, buffer=sbuf, name="", address=None, **unknown):
         if unknown:
             raise TypeError(f"ndarray() got an unexpected keyword argument {next(iter(unknown))!r}")
         return allocate(shape, dtype, buffer, name, address)
@@ -83,7 +83,7 @@ def empty_like(x, *, dtype=None, buffer=None, name=""):
     return allocate(x.shape, dtype or x.dtype, buffer or x.buffer, name)
 
 
-def full(shape, fill_value, dtype, *, buffer=sbuf, name="", address=None):
+def full(shape, fill_value, dtype, buffer=sbuf, name="", address=None):
     """A tensor of one value."""
     from nki import isa
 
@@ -102,12 +102,12 @@ def full(shape, fill_value, dtype, *, buffer=sbuf, name="", address=None):
     return made
 
 
-def zeros(shape, dtype, *, buffer=sbuf, name="", address=None):
+def zeros(shape, dtype, buffer=sbuf, name="", address=None):
     """A tensor of zeros."""
     return full(shape, 0, dtype, buffer=buffer, name=name, address=address)
 
 
-def ones(shape, dtype, *, buffer=sbuf, name="", address=None):
+def ones(shape, dtype, buffer=sbuf, name="", address=None):
     """A tensor of ones."""
     return full(shape, 1, dtype, buffer=buffer, name=name, address=address)
 
@@ -143,7 +143,8 @@ class _TileSize:
         lambda self: self._chip()["psum_banks"] - settings.flag("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE")
     )
     gemm_stationary_fmax = property(lambda self: self._chip()["stationary_free"])
-    gemm_moving_fmax = property(lambda self: self._chip()["moving_free"])
+    # 512 on every target by the documents (the MX guide for trn3 too): one PSUM bank, though gen4 takes eight.
+    gemm_moving_fmax = property(lambda self: min(self._chip()["moving_free"], self.psum_fmax))
     bn_stats_fmax = property(lambda self: self._chip()["bn_stats_free"])
     psum_min_align = sbuf_min_align = property(lambda self: 4)
     sbuf_size_bytes = property(lambda self: self._chip()["sbuf_partition_bytes"] * self._chip()["partitions"])

@@ -24,22 +24,12 @@ class NKIObject:
         for name in fields:
             if name not in cls.__dict__:
                 setattr(cls, name, None)
-        if "__init__" not in cls.__dict__ and fields:
-            cls.__init__ = _initialiser(cls)
-
-
-def _is_field(value):
-    return not isinstance(
-        value,
-        (types.FunctionType, classmethod, staticmethod, property, type, types.MethodType, types.MemberDescriptorType),
-    )
-
-
-def _initialiser(cls):
-    names = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("__annotations__", {})]
-    names = list(dict.fromkeys(names))
 
     def __init__(self, *args, **kwargs):
+        # Here and not in the subclass, where `@dataclass` would take it for one that the user wrote, and make none.
+        cls = type(self)
+        names = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("__annotations__", {})]
+        names = list(dict.fromkeys(names))
         if len(args) > len(names):
             raise TypeError(f"{cls.__name__}() takes at most {len(names)} arguments, {len(args)} given")
         for name, value in zip(names, args):
@@ -51,4 +41,9 @@ def _initialiser(cls):
         if hasattr(self, "__post_init__"):
             self.__post_init__()
 
-    return __init__
+
+def _is_field(value):
+    return not isinstance(
+        value,
+        (types.FunctionType, classmethod, staticmethod, property, type, types.MethodType, types.MemberDescriptorType),
+    )

@@ -65,14 +65,6 @@ def test_kernel_object_looks_like_the_function():
         nki.jit(platform_target="trn1")
 
 
-def test_two_cores_are_not_there_yet():
-    with pytest.raises(NotImplementedFault, match="two cores"):
-        double[2]
-    with pytest.raises(NotImplementedError):
-        nki.simulate(double[2])
-    with pytest.raises(ValueError, match="LNC1"):
-        double[3]
-
 
 def test_a_launcher_that_is_only_subscriptable():
     class Launcher:

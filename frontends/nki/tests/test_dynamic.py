@@ -297,3 +297,28 @@ def test_slices_past_the_end(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nki.jit(lambda x: (x[0:8], x[-8:], x.slice(0, 0, 8), x[nl.ds(4, 4)], None)[-1])(X.copy())
+
+
+# --- what `ap` counts its index in
+
+
+def test_the_index_of_ap_counts_in_the_shape_that_it_is_called_on():
+    # As one row of 64 numbers, dimension 1 is a number; in x itself it would be out of range for a vector of 64.
+    flat = X.reshape(-1)
+    got = copied(
+        lambda x: x.reshape((1, 64)).ap([[64, 1], [1, 4]], offset=2, scalar_offset=nisa.register_alloc(5), indirect_dim=1),
+        flat,
+    )
+    np.testing.assert_array_equal(got, flat[np.newaxis, 7:11])
+
+
+def test_the_index_of_ap_counts_rows_of_a_reshaped_tensor():
+    got = copied(
+        lambda x: x.reshape((16, 4)).ap([[4, 2], [1, 4]], scalar_offset=nisa.register_alloc(3), indirect_dim=0), X
+    )
+    np.testing.assert_array_equal(got, X.reshape(16, 4)[3:5])
+
+
+def test_the_index_of_ap_counts_rows_of_the_whole_tensor_below_a_part():
+    got = copied(lambda x: x[0:2, 0:4].ap([[8, 1], [1, 4]], scalar_offset=nisa.register_alloc(3), indirect_dim=0), X)
+    np.testing.assert_array_equal(got, X[3:4, 0:4])

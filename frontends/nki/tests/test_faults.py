@@ -316,7 +316,7 @@ def test_removed_names_say_what_to_use(name):
 
 
 ISA_LATER = (
-    "core_barrier sendrecv nc_matmul_mx quantize_mx activate2 exponential topk dropout rng rand2 set_rng_seed rand_set_state "
+    "activate2 exponential topk dropout rng rand2 set_rng_seed rand_set_state "
     "rand_get_state"
 ).split()
 LATER = [(nisa, name) for name in ISA_LATER] + [

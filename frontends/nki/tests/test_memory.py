@@ -351,7 +351,7 @@ REFUSED = {
     "129 partitions": (lambda x: nl.ndarray((129, 1), nl.float32), RuleError),
     "negative size": (lambda x: nl.ndarray((2, -1), nl.float32), BadInput),
     "PSUM between banks": (lambda x: nl.ndarray((2, 2), nl.float32, buffer=nl.psum, address=(0, 64)), RuleError),
-    "truth": (lambda x: bool(x), TypeError),
+    "truth of one element": (lambda x: bool(x[0:1, 0:1]), TypeError),
     "reshape count": (lambda x: x.reshape((7, 7)), BadInput),
     "permute the partition": (lambda x: nl.load(x).permute((1, 0)), BadInput),
     "deletion": (lambda x: x.__delitem__(0), (TypeError, AttributeError)),
@@ -364,6 +364,32 @@ def test_refused(case):
     kernel, x = refused(f)
     with pytest.raises(error):
         kernel(x)
+
+
+def test_the_truth_of_a_tensor_is_that_it_is_there():
+    seen = []
+    kernel, x = refused(lambda x: seen.append(bool(x)))
+    with pytest.warns(SternaWarning, match="TRUTH1"):
+        kernel(x)
+    assert seen == [True]
+
+
+def test_the_truth_of_a_tensor_is_refused_in_strict_mode(monkeypatch):
+    monkeypatch.setenv("STERNA_STRICT", "1")
+    kernel, x = refused(lambda x: bool(x))
+    with pytest.raises(WrongType, match="TRUTH1"):
+        kernel(x)
+
+
+def test_the_buffer_may_stand_third():
+    buffers = []
+
+    def make(x):
+        buffers.extend(t.buffer for t in (nl.ndarray((2, 2), nl.float32, nl.psum), nl.zeros((2, 2), nl.float32, nl.hbm)))
+
+    kernel, x = refused(make)
+    kernel(x)
+    assert buffers == [nl.psum, nl.hbm]
 
 
 def test_an_address_outside_the_memory_is_refused():

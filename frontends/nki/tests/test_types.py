@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types as values: dtype objects, NKIObject classes, enumerations, annotations."""
 
+import dataclasses
 import inspect
 import typing
 
@@ -207,3 +208,27 @@ def test_annotations():
 
     kernel(1, 2)
     assert "tensor" in repr(inspect.signature(kernel).parameters["x"].annotation)
+
+
+def test_a_frozen_dataclass_may_be_an_nki_object():
+    @dataclasses.dataclass(frozen=True)
+    class Limits(nl.NKIObject):
+        low: float
+        high: float
+
+    limits = Limits(-1.0, high=2.0)
+    assert (limits.low, limits.high) == (-1.0, 2.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        limits.low = 0.0
+
+
+def test_a_dataclass_makes_its_own_initialiser():
+    @dataclasses.dataclass
+    class Config(nl.NKIObject):
+        sizes: list = dataclasses.field(default_factory=list)
+        name = "plain"
+
+    one, other = Config(), Config(name="named")
+    one.sizes.append(1)
+    assert other.sizes == []
+    assert (one.name, other.name) == ("plain", "named")

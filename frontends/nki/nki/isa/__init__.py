@@ -51,6 +51,21 @@ def nc_matmul(
 
 
 @instruction
+def nc_matmul_mx(
+    dst,
+    stationary,
+    moving,
+    stationary_scale,
+    moving_scale,
+    tile_position=None,
+    tile_size=None,
+    accumulate=None,
+    name=None,
+):
+    """dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n] of x4 elements, each times its block's scale."""
+
+
+@instruction
 def nc_transpose(dst, data, engine=engine.unknown, name=None):
     """dst[n, p] = data[p, n], free axes flattened."""
 
@@ -186,6 +201,21 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None, name=None):
 
 
 @instruction
+def _quantize_mx(dst, src, dst_scale, ocp_scale=False, name=None):
+    """dst, dst_scale = src in blocks of 8 partitions x 4 elements."""
+
+
+def quantize_mx(dst, src, dst_scale, name=None):
+    """dst, dst_scale = src in blocks of 8 partitions x 4 elements; before NKI 0.5 with a scale half as large."""
+    return _quantize_mx(dst, src, dst_scale, _before((0, 5)), name=name)
+
+
+def _before(release):
+    """The NKI whose behaviour is wanted is older than `release`."""
+    return tuple(int(part) for part in _core.current().nki_version.split(".")[:2]) < release
+
+
+@instruction
 def nc_stream_shuffle(dst, src, shuffle_mask, name=None):
     """Within each 32 partitions dst[i] = src[mask[i]]; 255 keeps dst."""
 
@@ -303,6 +333,19 @@ def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode
     return _dma_compute(dst, *srcs, reduce_op=reduce_op, unique_indices=unique_indices, oob_mode=oob_mode, name=name)
 
 
+# --- cores of one kernel
+
+
+@instruction
+def sendrecv(src, dst, send_to_rank, recv_from_rank, pipe_id, dma_engine=dma_engine.dma, name=None):
+    """Sends src to one core and takes into dst what another sends; both sides name the same pipe."""
+
+
+@instruction
+def core_barrier(data, cores, engine=engine.gpsimd, name=None):
+    """The cores listed wait for each other; what they wrote into data is then there for all."""
+
+
 # --- registers
 
 
@@ -362,12 +405,7 @@ def get_nc_sub_version():
     return 0
 
 
-_LNC = "two cores in one kernel come with the next release."
 _NEXT = "it comes with the next release."
-core_barrier = later("nki.isa.core_barrier", _LNC)
-sendrecv = later("nki.isa.sendrecv", _LNC)
-nc_matmul_mx = later("nki.isa.nc_matmul_mx", "MX formats on the tensor engine come with the next release.")
-quantize_mx = later("nki.isa.quantize_mx", "MX formats come with the next release.")
 activate2 = later("nki.isa.activate2", _NEXT)
 exponential = later("nki.isa.exponential", _NEXT)
 topk = later("nki.isa.topk", _NEXT)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases that need much memory run alone: a lock between processes, and estimates of what a case needs.
+
+Every case holds the machine together with others. A heavy one gives its part back, and waits until nobody else holds any.
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+
+import numpy as np
+
+
+def total_bytes():
+    """Memory of this machine, or of its control group where that is smaller."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            return min(total, int(file.read()))
+    except (OSError, ValueError):
+        return total
+
+
+def available_bytes():
+    """What new allocations may take without swapping, as the kernel estimates it."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return total_bytes()
+
+
+def array_bytes(value):
+    """Bytes of all arrays in a structure of dicts and lists."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, dict):
+        return sum(array_bytes(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(array_bytes(item) for item in value)
+    return int(getattr(value, "nbytes", 0) or 0)
+
+
+def array_elements(value):
+    """Elements of all arrays in a structure of dicts and lists."""
+    if isinstance(value, dict):
+        return sum(array_elements(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(array_elements(item) for item in value)
+    return int(getattr(value, "size", 0) or 0) if hasattr(value, "nbytes") else 0
+
+
+def case_bytes(inputs, outputs):
+    """What a case will need: its arrays twice (the harness dumps them), and two fp32 copies of each in the reference."""
+    return 2 * array_bytes([inputs, outputs]) + 8 * array_elements([inputs, outputs])
+
+
+class Share:
+    """This process's part of the machine; see the module.
+
+    A second file stands before the lock itself. Whoever wants the machine alone keeps it while waiting, so that newcomers
+    queue up behind and the wait ends.
+    """
+
+    def __init__(self, folder=None):
+        stem = os.path.join(folder or tempfile.gettempdir(), f"sterna-nki-library-{os.getuid()}")
+        self._gate, self._lock = (os.open(stem + end, os.O_RDWR | os.O_CREAT, 0o600) for end in (".gate", ".lock"))
+        self.alone = False
+        self.waited = False
+
+    @contextlib.contextmanager
+    def held(self, alone=False):
+        """The machine together with others, or alone, for the time of a block."""
+        self._take(fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        self.alone, self.waited = alone, False
+        try:
+            yield self
+        finally:
+            self.alone = False
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def take_alone(self):
+        """Waits until nobody else holds a part; for the rest of the `held` block."""
+        if self.alone:
+            return
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._take(fcntl.LOCK_EX)
+        self.alone = self.waited = True
+
+    def _take(self, kind):
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, kind)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pytest plug-in for the public nki-library test suite: ``pytest -p sterna.pytest_nki_library ...`` in a clone of it.
+
+It registers the modules that the suite imports and that are not public, sets the behaviour of the NKI release that the
+suite was written for, and reports where the time went. See docs/nki-library.md.
+"""
+
+import contextlib
+import os
+import sys
+import time
+
+import pytest
+
+from sterna.nki_library import figures, harness, machine, modules, rates
+
+_START = time.perf_counter()
+_GENERATIONS = {"trn1": "gen2", "trn2": "gen3", "trn3": "gen4", "trn3_a0": "gen4"}
+
+# Before anything of the suite is imported: its modules ask for these at their first line. Its kernels read garbage on
+# purpose (padded lanes), which is worth a remark and not a fault.
+for _name, _value in (("STERNA_NKI_VERSION", "0.3"), ("STERNA_UNINIT", "warn")):
+    os.environ.setdefault(_name, _value)
+modules.register()
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("sterna")
+    group.addoption(
+        "--sterna-no-timing",
+        action="store_true",
+        default=False,
+        help="do not predict the kernels' times (multiply-adds are not counted then)",
+    )
+    group.addoption(
+        "--sterna-keep-inputs",
+        action="store_true",
+        default=False,
+        help="let simulation write each case's inputs to files as well, as the suite does by itself",
+    )
+
+
+def pytest_configure(config):
+    # Remarks are counted; one line each would bury pytest's own report.
+    config.addinivalue_line("filterwarnings", "ignore::sterna.SternaWarning")
+    target = getattr(config.option, "platform_target", None)
+    if target in _GENERATIONS:
+        os.environ["NKI_NC_VERSION"] = _GENERATIONS[target]
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        os.environ.setdefault("STERNA_THREADS", str(max(1, len(os.sched_getaffinity(0)) // workers)))
+    config.pluginmanager.register(_Cases(config, workers), "sterna-nki-library")
+
+
+class _Cases:
+    """What happens around the cases of this process, and, in the process that reports, the sums of all."""
+
+    def __init__(self, config, workers):
+        self.config = config
+        self.heavy_bytes = machine.total_bytes() // (2 * max(2, workers))
+        self.totals = figures.Totals()
+        self.counter = figures.Counter(predict=not config.option.sterna_no_timing)
+        self.share = machine.Share()
+        self.collecting = 0.0
+        self._extra = figures.empty()
+        self._failed = 0.0
+
+    # --- what the harness tells
+
+    def wait_until_alone(self):
+        start = time.perf_counter()
+        self.share.take_alone()
+        self._extra["wait"] += time.perf_counter() - start
+
+    @contextlib.contextmanager
+    def kernel(self):
+        """Around the simulation of a case; the time of a call that raised is what nothing else accounts for."""
+        before = self._kernel_seconds()
+        start = time.perf_counter()
+        try:
+            yield
+        except Exception:
+            known = self._kernel_seconds() - before
+            self._extra["failed"] += max(0.0, time.perf_counter() - start - known)
+            raise
+
+    def _kernel_seconds(self):
+        sums = self.counter.sums
+        return sums["record"] + sums["values"] + sums["predict"]
+
+    def validated(self, seconds, reference):
+        self._extra["reference"] += min(reference, seconds)
+        self._extra["compare"] += max(0.0, seconds - reference)
+
+    # --- hooks
+
+    def _join(self):
+        if harness.is_there():
+            harness.join(self, self.config.option.sterna_keep_inputs)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session):
+        self.counter.everywhere(predict=False)
+        self._join()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self, session):
+        start = time.perf_counter()
+        try:
+            return (yield)
+        finally:
+            self.collecting = time.perf_counter() - start
+            self._join()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        # Where memory is short already, a case does not start beside others.
+        short = machine.available_bytes() < machine.total_bytes() // 4
+        start = time.perf_counter()
+        with self.share.held(alone=short):
+            self._waited_before = time.perf_counter() - start
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        self.counter.take()
+        self._extra = figures.empty()
+        self._extra["wait"] = self._waited_before
+        start = time.perf_counter()
+        try:
+            return (yield)
+        finally:
+            figures.add(self._extra, self.counter.take())
+            self._extra["case"] = time.perf_counter() - start + self._waited_before
+            item._sterna_figures = self._extra
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        report = yield
+        sums = getattr(item, "_sterna_figures", None)
+        if call.when == "call" and sums is not None:
+            report.sterna_figures = sums  # plain numbers: they reach the reporting process from any worker
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        sums = getattr(report, "sterna_figures", None)
+        if sums is not None:
+            self.totals.add_case(sums)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session):
+        output = getattr(session.config, "workeroutput", None)
+        wall = time.perf_counter() - _START
+        if output is not None:
+            output["sterna_seconds"] = (wall, self.collecting)
+        elif not self.totals.workers:
+            self.totals.add_worker("main", wall, self.collecting)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node, error):
+        seconds = getattr(node, "workeroutput", {}).get("sterna_seconds")
+        if seconds:
+            self.totals.add_worker(node.gateway.id, *seconds)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if not self.totals.sums["calls"] and not self.totals.sums["failed"]:
+            return
+        terminalreporter.section("sterna")
+        for line in self.totals.lines(rates.measure()):
+            terminalreporter.line(line)
