@@ -132,6 +132,8 @@ struct Recording {
   std::shared_ptr<const Chip> chip;
   Builder builder;
   std::unique_ptr<Run> run;
+  Fabric* fabric = nullptr;  // of the launch that this is a rank of; null when it is alone
+  int rank = 0;
   Executor::Options options;
   ThreadPool* pool;
   SiteFinder sites;

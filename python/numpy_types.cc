@@ -182,7 +182,15 @@ Pointer* numpy_api(const char* table) {
   return api;
 }
 
-bool register_type(PackedType& t, Pointer* api, PyObject* generic, PyObject* module) {
+/// np.dtype(name) looks names up here, as for the small floats of ml_dtypes.
+bool register_name(const std::string& text, PyObject* scalar, PyObject* numpy) {
+  PyObject* names = PyObject_GetAttrString(numpy, "sctypeDict");
+  const bool good = names != nullptr && PyDict_SetItemString(names, text.c_str(), scalar) == 0;
+  Py_XDECREF(names);
+  return good;
+}
+
+bool register_type(PackedType& t, Pointer* api, PyObject* generic, PyObject* numpy, PyObject* module) {
   t.qualified = cat("sterna._core.", name(t.dtype));
   PyType_Spec spec{t.qualified.c_str(), sizeof(ElementObject), 0, Py_TPFLAGS_DEFAULT, element_slots};
   t.scalar = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, generic));
@@ -204,7 +212,8 @@ bool register_type(PackedType& t, Pointer* api, PyObject* generic, PyObject* mod
   // np.dtype(scalar type) finds the dtype by its attribute; a pickled dtype finds the scalar type by its name here.
   auto* scalar = reinterpret_cast<PyObject*>(t.scalar);
   return t.made != nullptr && PyObject_SetAttrString(scalar, "dtype", t.made) == 0 &&
-         PyObject_SetAttrString(module, std::string(name(t.dtype)).c_str(), scalar) == 0;
+         PyObject_SetAttrString(module, std::string(name(t.dtype)).c_str(), scalar) == 0 &&
+         register_name(std::string(name(t.dtype)), scalar, numpy);
 }
 
 bool register_comparisons(const PackedType& t, Pointer* api, PyObject* numpy) {
@@ -231,7 +240,7 @@ bool register_all(PyObject* module) {
   PyObject* generic = numpy ? PyObject_GetAttrString(numpy, "generic") : nullptr;
   bool good = generic != nullptr;
   for (PackedType& t : packed_types)
-    good = good && register_type(t, api, generic, module) && register_comparisons(t, ufunc_api, numpy);
+    good = good && register_type(t, api, generic, numpy, module) && register_comparisons(t, ufunc_api, numpy);
   Py_XDECREF(generic);
   Py_XDECREF(numpy);
   return good;

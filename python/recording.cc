@@ -75,11 +75,12 @@ void recording_dealloc(PyObject* object) {
 }
 
 PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", "cores", "grid", nullptr};
+  static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", "cores", "grid", "rounding_seed", nullptr};
   const char *target, *name = "", *uninit = "error", *nki_version = "0.6";
   int strict = 0, eager = 0, threads = 0, cores = 1, grid = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspisii", const_cast<char**>(names), &target, &name, &strict,
-                                   &uninit, &eager, &threads, &nki_version, &cores, &grid))
+  long long rounding_seed = -1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|spspisiiL", const_cast<char**>(names), &target, &name, &strict,
+                                   &uninit, &eager, &threads, &nki_version, &cores, &grid, &rounding_seed))
     return nullptr;
   Fault fault;
   auto chip = chip_named(target, &fault);
@@ -112,6 +113,7 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   r.options.uninit = policy == "warn"   ? UninitPolicy::kWarn
                      : policy == "fill" ? UninitPolicy::kFill
                                         : UninitPolicy::kError;
+  r.options.rounding_seed = rounding_seed;
   r.options.print = print_text;
   r.options.interrupted = [&r] { return interrupted(r); };
   return reinterpret_cast<PyObject*>(made);
@@ -281,6 +283,7 @@ PyMethodDef methods[] = {
     method("register", add_register, METH_VARARGS, "register(frozen=False)"),
     method("set_core", set_core, METH_O, "set_core(number): that core records what follows."),
     method("core_ended", core_ended, METH_O, "core_ended(number): its function has returned."),
+    method("launch", recording_launch, METH_O | METH_STATIC, "launch(recordings): runs finished recordings as ranks."),
     method("flush", flush_method, METH_NOARGS, "Executes what is recorded so far."),
     method("settle", settle, METH_NOARGS, "Executes what came before an error of the recording."),
     method("finish", recording_finish, METH_VARARGS, "finish(results, execute=True): nothing more will be recorded."),
@@ -331,7 +334,7 @@ Recording::~Recording() {
 }
 
 Run& Recording::running() {
-  if (!run) run = std::make_unique<Run>(builder.program(), *chip, pool, options);
+  if (!run) run = std::make_unique<Run>(builder.program(), *chip, pool, options, fabric, rank);
   while (!bound.empty() && bound_done < bound.size()) {
     auto& [id, memory] = bound[bound_done++];
     Status status = run->bind(id, memory.first, memory.second);

@@ -7,6 +7,7 @@
 namespace sterna::python {
 
 // results.cc
+PyObject* recording_launch(PyObject* self, PyObject* recordings);
 PyObject* recording_finish(PyObject* self, PyObject* args);
 PyObject* recording_result(PyObject* self, PyObject* tensor);
 PyObject* recording_written(PyObject* self, PyObject* tensor);

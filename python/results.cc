@@ -127,6 +127,45 @@ PyObject* recording_finish(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+/// launch(recordings): executes recordings that were finished without executing, as ranks 0, 1, ... of one launch.
+PyObject* recording_launch(PyObject*, PyObject* list) {
+  std::vector<Recording*> ranks;
+  if (!for_each_item(list, "recordings", [&](PyObject* item) {
+        if (Py_TYPE(item) != recording_type) return wrong_type("recordings", "a list of recordings", item);
+        ranks.push_back(recording_of(item)->self);
+        return true;
+      }))
+    return nullptr;
+  if (ranks.empty()) Py_RETURN_NONE;
+  const int cores = ranks[0]->builder.cores();
+  Ranks launch(static_cast<int>(ranks.size()), cores);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    Recording& r = *ranks[i];
+    if (r.run || r.builder.cores() != cores) {
+      PyErr_SetString(PyExc_ValueError, "a rank was executed before, or has another number of cores");
+      return nullptr;
+    }
+    r.fabric = launch.fabric();
+    r.rank = static_cast<int>(i);
+    launch.add(&r.running());
+  }
+  Fault fault;
+  size_t failed = 0;
+  Executor::State end = Executor::State::kDone;
+  Py_BEGIN_ALLOW_THREADS end = launch.finish(&fault, &failed);
+  Py_END_ALLOW_THREADS if (PyErr_Occurred()) return nullptr;
+  for (Recording* r : ranks)
+    if (!r->show_warnings()) return nullptr;
+  if (end == Executor::State::kFault) {
+    fault.message = cat("Rank ", failed, ": ", fault.message);
+    raise_fault(fault, &ranks[failed]->builder.program());
+    return nullptr;
+  }
+  for (Recording* r : ranks)
+    if (!check_parameters(*r)) return nullptr;
+  Py_RETURN_NONE;
+}
+
 /// result(tensor): the bytes of a local HBM tensor (taken, not copied). Faults when it was never written, or in part
 /// (by the policy).
 PyObject* recording_result(PyObject* self, PyObject* object) {

@@ -24,6 +24,7 @@ __all__ = [
     "SternaWarning",
     "WrongType",
     "chip",
+    "launch",
     "load_trace",
     "profile",
 ]
@@ -41,6 +42,16 @@ def profile(target=None, values=True):
     from sterna.profiler import Profile
 
     return Profile(target, values)
+
+
+def launch(kernel, arguments):
+    """Runs `kernel` on several ranks at once, which meet in collectives: one rank for each mapping of keyword arguments.
+
+    Returns a list of what each rank's call returns::
+
+        parts = sterna.launch(kernel[2], [{"x": x[0], "group": group}, {"x": x[1], "group": group}])
+    """
+    return kernel.launch(arguments)
 
 
 def chip(name="trn2"):

@@ -131,13 +131,9 @@ def _unknown(dtype, shape):
     return np.broadcast_to(one, shape)
 
 
-def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
-    """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind.
-
-    cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one.
-    """
+def _new_recording(function, cores, grid):
     settings.check()
-    recording = _core.Recording(
+    return _core.Recording(
         settings.target(),
         name=getattr(function, "__name__", "kernel"),
         strict=settings.strict(),
@@ -147,17 +143,24 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
         nki_version=settings.nki_version(),
         cores=cores,
         grid=grid,
+        rounding_seed=settings.rounding_seed(),
     )
+
+
+def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
+    """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind.
+
+    cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one.
+    """
+    recording = _new_recording(function, cores, grid)
     call = Call(recording)
     profile = profiler.active()
     clock = profiler.Clock(recording) if profile else None
     values = profile is None or profile.values
     with recording:
-        tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
-        named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
         results = []
         try:
-            form = _record_cores(recording, lambda: _record(recording, function, tensors, named, schedule), results)
+            form = _record_call(call, function, args, kwargs, bind_names, schedule, results)
             if clock:
                 clock.recorded()
             recording.finish(results, values)
@@ -171,6 +174,47 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
     if profile:
         profile.add(recording, function, args, kwargs, clock)
     return shaped
+
+
+def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
+    """The same for several ranks, which meet in collectives. `arguments`: keyword arguments, one mapping a rank.
+
+    Returns a list of what each rank's call returns. Ranks are recorded one after the other and executed together.
+    """
+    profile = profiler.active()
+    ranks = []
+    for kwargs in arguments:
+        recording = _new_recording(function, cores, grid)
+        call = Call(recording)
+        clock = profiler.Clock(recording) if profile else None
+        results = []
+        with recording:
+            form = _record_call(call, function, (), kwargs, bind_names, schedule, results)
+            if clock:
+                clock.recorded()
+            recording.finish(results, False)
+        ranks.append((recording, call, form, results, clock, kwargs))
+    try:
+        _core.Recording.launch([rank[0] for rank in ranks])
+    finally:
+        for rank in ranks:
+            rank[1].copy_back()
+    shaped = []
+    for recording, call, form, results, clock, kwargs in ranks:
+        call.check_overlaps()
+        if clock:
+            clock.executed()
+        shaped.append(form([call.result(tensor) for tensor in results]))
+        if profile:
+            profile.add(recording, function, (), kwargs, clock)
+    return shaped
+
+
+def _record_call(call, function, args, kwargs, bind_names, schedule, results):
+    """Records on tensors in place of arrays; appends the kernel's results and gives the function that puts arrays in their places."""
+    tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
+    named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
+    return _record_cores(call.recording, lambda: _record(call.recording, function, tensors, named, schedule), results)
 
 
 def _record(recording, function, tensors, named, schedule):

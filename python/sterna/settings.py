@@ -33,6 +33,27 @@ def uninit():
     return _choice("STERNA_UNINIT", ("error", "warn", "fill"))
 
 
+def rounding_seed():
+    """The seed of stochastic rounding, or -1 for rounding to nearest.
+
+    STERNA_STOCHASTIC_ROUNDING=seed turns it on (empty, off, false and no turn it off); without it, the Neuron runtime's
+    NEURON_RT_STOCHASTIC_ROUNDING_EN and NEURON_RT_STOCHASTIC_ROUNDING_SEED (0 if not set) decide.
+    """
+    text = os.environ.get("STERNA_STOCHASTIC_ROUNDING")
+    if text is not None:
+        return -1 if text.lower() in ("", "off", "false", "no") else _seed("STERNA_STOCHASTIC_ROUNDING", text)
+    if not flag("NEURON_RT_STOCHASTIC_ROUNDING_EN"):
+        return -1
+    return _seed("NEURON_RT_STOCHASTIC_ROUNDING_SEED", os.environ.get("NEURON_RT_STOCHASTIC_ROUNDING_SEED", "0"))
+
+
+def _seed(name, text):
+    """A seed has 32 bits; of a larger number the low ones count."""
+    if not (text.isascii() and text.isdigit()):
+        raise BadInput("bad input", "ENV1", f"{name}={text!r} is not a whole number.")
+    return int(text) & 0xFFFFFFFF
+
+
 def threads():
     """STERNA_THREADS: 0 or unset takes every processor of this process."""
     text = os.environ.get("STERNA_THREADS", "0")

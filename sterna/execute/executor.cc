@@ -21,6 +21,8 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   out.buffers = options.buffers;
   out.shared = seat.shared;
   out.core = seat.core;
+  out.rank = seat.rank;
+  out.rounding_seed = options.rounding_seed;
   return out;
 }
 

@@ -30,6 +30,7 @@ class Executor {
   struct Options {
     UninitPolicy uninit = UninitPolicy::kError;
     bool strict = false;
+    int64_t rounding_seed = -1;           ///< of stochastic rounding; negative: to nearest even
     std::shared_ptr<BufferPool> buffers;  ///< memory kept between runs; may be empty
     /// Called by device_print with the text to print.
     std::function<void(const std::string&)> print;
@@ -38,7 +39,7 @@ class Executor {
   };
   /// The place of a core among those of its kernel.
   struct Seat {
-    int core = 0;
+    int core = 0, rank = 0;
     Meeting* meeting = nullptr;         ///< where it meets the others; null for one core
     std::shared_ptr<SharedHbm> shared;  ///< what they share; empty for one core
   };

@@ -19,9 +19,8 @@ const cores::CoreBarrier& barrier(const RecordHeader& record) {
 
 }  // namespace
 
-bool Meeting::takes(uint8_t opcode) { return opcode == kSendRecv || opcode == kBarrier; }
-
 Result<bool> Meeting::arrive(int core, const RecordHeader& record, Machine& machine) {
+  if (collectives::is_collective(record.opcode)) return fabric_->arrive(rank_, core, record, *program_, machine);
   Post& mine = posts_[static_cast<size_t>(core)];
   if (mine.record == nullptr) mine = {&record, &machine, false};
   if (!mine.met) {
@@ -66,6 +65,7 @@ bool Meeting::pass_barrier(int core) {
 
 std::string Meeting::describe(int core) const {
   const Post& p = post(core);
+  if (fabric_->waits(rank_, core)) return fabric_->describe(rank_, core);
   if (p.record == nullptr) return cat("core ", core, " has ended and comes to no further meeting");
   const Place at = program_->place(p.record->site);
   const std::string where = at.file.empty() ? std::string() : cat(" at ", at.file, ':', at.line);
@@ -79,16 +79,19 @@ std::string Meeting::describe(int core) const {
              " and from core ", s.recv_from_rank);
 }
 
+std::string Meeting::describe() const {
+  std::string text;
+  for (int core = 0; core < static_cast<int>(posts_.size()); ++core) text += cat(core ? "; " : "", describe(core));
+  return text;
+}
+
 Fault Meeting::deadlock() const {
-  std::string text = "Deadlock: ";
-  uint32_t site = 0;
-  for (int core = 0; core < static_cast<int>(posts_.size()); ++core) {
-    text += cat(core ? "; " : "", describe(core));
-    if (site == 0 && waits(core)) site = post(core).record->site;
-  }
   Fault fault(FaultKind::kRuleBroken, "LNC7",
-              text + ". Both sides of a sendrecv name each other and the same pipe, and every core of a barrier reaches it.");
-  fault.site = site;
+              cat("Deadlock: ", describe(),
+                  ". Both sides of a sendrecv name each other and the same pipe, and every core of a barrier and every "
+                  "rank of a collective reaches it."));
+  for (const Post& p : posts_)
+    if (p.record != nullptr && fault.site == 0) fault.site = p.record->site;
   program_->locate(fault);
   return fault;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sterna/base/result.h"
+#include "sterna/execute/fabric.h"
 #include "sterna/machine/machine.h"
 #include "sterna/program/program.h"
 
@@ -14,16 +15,20 @@ namespace sterna {
 
 class Meeting {
  public:
-  Meeting(const Program& program, int cores) : program_(&program), posts_(static_cast<size_t>(cores)) {}
+  /// `fabric` is where this kernel, as rank `rank`, meets others.
+  Meeting(const Program& program, int cores, Fabric* fabric, int rank)
+      : program_(&program), fabric_(fabric), rank_(rank), posts_(static_cast<size_t>(cores)) {}
 
-  /// True for opcodes of sterna/isa/cores.h.
-  static bool takes(uint8_t opcode);
+  /// True for the instructions of sterna/isa/cores.h, and for collectives.
+  static constexpr bool takes(uint8_t opcode) { return (opcode & 0xf0) == 0x90; }
   /// Core `core` has come to `record`. True when it may go on; else it is blocked and comes again.
   Result<bool> arrive(int core, const RecordHeader& record, Machine& machine);
 
-  bool waits(int core) const { return post(core).record != nullptr; }
+  bool waits(int core) const { return post(core).record != nullptr || fabric_->waits(rank_, core); }
   /// LNC7: no core can go on. Says for each where and for whom it waits, or that its program has ended.
   Fault deadlock() const;
+  /// Where and for whom each core waits.
+  std::string describe() const;
 
  private:
   struct Post {
@@ -37,6 +42,8 @@ class Meeting {
   std::string describe(int core) const;
 
   const Program* program_;
+  Fabric* fabric_;
+  int rank_;
   std::vector<Post> posts_;  // by core
 };
 

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sterna/execute/run.h"
 
+#include <algorithm>
+
+#include "sterna/base/text.h"
+
 namespace sterna {
 
 using State = Executor::State;
 
-Run::Run(const Program& program, const Chip& chip, ThreadPool* pool, const Executor::Options& options)
-    : program_(&program) {
+Run::Run(const Program& program, const Chip& chip, ThreadPool* pool, const Executor::Options& options, Fabric* fabric,
+         int rank)
+    : program_(&program), fabric_(fabric) {
   const int cores = static_cast<int>(program.cores.size());
-  Executor::Seat seat;
-  if (cores > 1) {
-    meeting_ = std::make_unique<Meeting>(program, cores);
-    seat.meeting = meeting_.get();
-    seat.shared = std::make_shared<SharedHbm>(cores);
+  if (fabric_ == nullptr) {
+    own_fabric_ = std::make_unique<Fabric>(1, cores);
+    fabric_ = own_fabric_.get();
   }
+  meeting_ = std::make_unique<Meeting>(program, cores, fabric_, rank);
+  Executor::Seat seat;
+  seat.rank = rank;
+  seat.meeting = meeting_.get();
+  if (cores > 1) seat.shared = std::make_shared<SharedHbm>(cores);
   for (seat.core = 0; seat.core < cores; ++seat.core)
     executors_.push_back(std::make_unique<Executor>(program, chip, pool, options, seat));
 }
@@ -41,10 +49,47 @@ State Run::take_turns(int first, bool all, bool release, Fault* fault) {
       if (state == State::kFault) return state;
       if (!all && ended(first)) return State::kDone;
     }
+    if (progress || !own_fabric_) continue;
+    Result<bool> resolved = own_fabric_->resolve();
+    if (!resolved) {
+      *fault = std::move(resolved.error());
+      return State::kFault;
+    }
+    progress = *resolved;
   }
   for (int c = 0; c < cores(); ++c)
     if ((all || c == first) && !ended(c)) return State::kBlocked;
   return State::kDone;
+}
+
+State Ranks::finish(Fault* fault, size_t* failed) {
+  for (bool progress = true; progress;) {
+    progress = false;
+    bool ended = true;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      const uint64_t before = runs_[r]->executed();
+      const State state = runs_[r]->take_turns(0, true, true, fault);
+      if (state == State::kFault) {
+        *failed = r;
+        return state;
+      }
+      ended = ended && state == State::kDone;
+      progress = progress || runs_[r]->executed() != before;
+    }
+    if (ended) return State::kDone;
+    if (progress) continue;
+    Result<bool> resolved = fabric_.resolve();
+    if (!resolved) {
+      *fault = std::move(resolved.error());
+      return State::kFault;
+    }
+    progress = *resolved;
+  }
+  std::string text = "Deadlock between ranks: ";
+  for (size_t r = 0; r < std::min<size_t>(runs_.size(), 8); ++r)
+    text += cat(r ? "; " : "", "[rank ", r, "] ", runs_[r]->describe());
+  *fault = Fault(FaultKind::kRuleBroken, "CC10", cat(text, runs_.size() > 8 ? "; ..." : ""));
+  return State::kFault;
 }
 
 State Run::run_core(int c, Fault* fault) { return take_turns(c, false, false, fault); }

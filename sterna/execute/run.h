@@ -13,8 +13,10 @@ namespace sterna {
 
 class Run {
  public:
-  /// `program` may grow while it runs; its number of cores may not.
-  Run(const Program& program, const Chip& chip, ThreadPool* pool, const Executor::Options& options);
+  /// `program` may grow while it runs; its number of cores may not. As one of several ranks it meets the others in
+  /// `fabric`; without one it is the only rank.
+  Run(const Program& program, const Chip& chip, ThreadPool* pool, const Executor::Options& options,
+      Fabric* fabric = nullptr, int rank = 0);
 
   int cores() const { return static_cast<int>(executors_.size()); }
   Executor& core(int core) { return *executors_[static_cast<size_t>(core)]; }
@@ -33,6 +35,8 @@ class Run {
 
   /// Why no core can go on (LNC7).
   Fault deadlock() const { return meeting_->deadlock(); }
+  /// Where each core waits, in words.
+  std::string describe() const { return meeting_->describe(); }
 
   uint64_t executed() const;
   /// What the run decided, by core.
@@ -43,9 +47,29 @@ class Run {
   Executor::State advance(int core, bool release, bool* progress, Fault* fault);
   Executor::State take_turns(int first, bool all, bool release, Fault* fault);
 
+  friend class Ranks;
+
   const Program* program_;
+  std::unique_ptr<Fabric> own_fabric_;
+  Fabric* fabric_;
   std::unique_ptr<Meeting> meeting_;
   std::vector<std::unique_ptr<Executor>> executors_;  // by core
+};
+
+/// Several kernels, each a rank, run together. Ranks take turns as cores do.
+class Ranks {
+ public:
+  /// All on as many cores.
+  explicit Ranks(int ranks, int cores) : fabric_(ranks, cores) {}
+  Fabric* fabric() { return &fabric_; }
+  /// The next rank's run, made with fabric(); must outlive this.
+  void add(Run* run) { runs_.push_back(run); }
+  /// Runs every rank to its end. Ranks that wait for ever are a fault (CC10). `*failed` is the rank with the fault.
+  Executor::State finish(Fault* fault, size_t* failed);
+
+ private:
+  Fabric fabric_;
+  std::vector<Run*> runs_;
 };
 
 }  // namespace sterna

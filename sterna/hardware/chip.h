@@ -160,6 +160,7 @@ struct Features {
   Flag wide_float8;                ///< wide modes include one-byte floats
   Flag indirect_views;             ///< gather and scatter along the free dimension on all engines
   Flag xorwow;                     ///< the vector engine's random generator is XORWOW rather than an LFSR
+  Flag gpsimd_random;              ///< the GpSimd engine has a random generator
   Flag hardware_dge;
   Flag dma_transpose;
   Flag dma_indirect_transpose;

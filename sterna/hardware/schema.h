@@ -178,6 +178,7 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("features.wide_float8", f.wide_float8, key::kFeature, "wide modes for one-byte floats");
   visit("features.indirect_views", f.indirect_views, key::kFeature, "gather along the free dimension");
   visit("features.xorwow", f.xorwow, key::kFeature, "vector engine's random generator");
+  visit("features.gpsimd_random", f.gpsimd_random, key::kFeature, "rng on the GpSimd engine");
   visit("features.hardware_dge", f.hardware_dge, key::kFeature, "descriptors generated in hardware");
   visit("features.dma_transpose", f.dma_transpose, key::kFeature, "");
   visit("features.dma_indirect_transpose", f.dma_indirect_transpose, key::kFeature, "gather, then transpose");

@@ -73,8 +73,11 @@ struct DmaCopy {
     return check_queue(r, priority, dge_mode);
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand s, m.read_any(src, "src"));
-    STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+    Result<Operand> from = m.read_any(src, "src"), to = m.open(dst, "dst");
+    if (left_alone(from, oob_mode) || left_alone(to, oob_mode)) return {};
+    STERNA_ASSIGN(Operand s, std::move(from));
+    STERNA_ASSIGN(Operand d, std::move(to));
+    d.rounding = nullptr;  // stochastic rounding is the engines'
     STERNA_TRY(check_indirect(s, src, oob_mode, m, "src"));
     STERNA_TRY(check_indirect(d, dst, oob_mode, m, "dst"));
     // Rows left alone keep their definedness; the others take their source's.

@@ -101,6 +101,24 @@ TEST_F(Dma, ScalarOffsetMovesTheStart) {
   EXPECT_REFUSED("DYN1", (DmaCopy{d, window}));
 }
 
+TEST_F(Dma, StartsOutsideAreSkipped) {
+  const View table = hbm({6, 2}, ramp(12)), tile = with({2, 2}, {7, 7, 7, 7});
+  View window = part(table, 0, 2, 0, 2);
+  window.kind = ViewKind::kDynamic;
+  dynamics_.push_back({DynamicOffset::Source::kRegister, 3, {}, 2, 6});
+  window.dynamic = 0;
+  for (const int outside : {-1000000, 6}) {
+    m_.set_reg(3, outside);
+    EXPECT_REFUSED("DYN1", (DmaCopy{window, tile}));
+    EXPECT_RUNS((DmaCopy{window, tile, -1, OobMode::kSkip}));
+    EXPECT_EQ(get(table), ramp(12));
+    EXPECT_RUNS((DmaCopy{tile, window, -1, OobMode::kSkip}));
+    EXPECT_EQ(get(tile), (Values{7, 7, 7, 7}));
+  }
+  m_.set_reg(3, 5);  // the start is inside, the window leaves the table: no index to skip
+  EXPECT_REFUSED("DYN2", (DmaCopy{window, tile, -1, OobMode::kSkip}));
+}
+
 TEST_F(Dma, UndefinedIndicesAreRefused) {
   const View table = hbm({5, 2}, ramp(10)), d = make({3, 2});
   EXPECT_REFUSED("UNINIT1", (DmaCopy{d, indirect(table, make({3, 1}, kU32))}));

@@ -8,6 +8,7 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/accumulators.h"
 #include "sterna/isa/gpsimd_gather.h"
+#include "sterna/isa/gpsimd_topk.h"
 #include "sterna/isa/rules.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
@@ -392,6 +393,6 @@ struct NonzeroWithCount {
 };
 
 using Instructions =
-    Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers>;
+    Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers, Searches>;
 
 }  // namespace sterna::gpsimd_engine

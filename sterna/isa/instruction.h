@@ -6,7 +6,8 @@
 //   static constexpr auto fields();            their names, roles and meaning
 //   Status check(const Rules&);                completes choices left open (engine) and refuses what breaks a rule
 //   Status execute(Machine&) const;            what it does to the machine
-//   Work work(const Rules&) const;             how much work that is, in counts; never in time
+//   Work work(const Rules&) const;             how much work that is, in counts; never in time. The same for whatever
+//                                              tensors, places, registers and names (program/work_classes.h)
 //
 // Everything else is derived from these: the table of functions, the text form, the Python call, the reference page. An
 // engine's instructions stand in one header, `isa/ENGINE.h`, which ends with their list; `isa/ENGINE.cc` turns the list
@@ -165,6 +166,7 @@ struct Work {
   bool dma_transpose = false;
   bool store = false;  ///< DMA that writes HBM
   DgeMode dge = DgeMode::kUnknown;
+  bool operator==(const Work&) const = default;
 };
 
 /// The kinds of field that records, text and Python know how to handle.

@@ -7,6 +7,7 @@
 
 namespace sterna {
 
+std::vector<TableRow> collectives_part();
 std::vector<TableRow> control_part();
 std::vector<TableRow> cores_part();
 std::vector<TableRow> dma_part();
@@ -19,7 +20,7 @@ namespace {
 
 std::array<TableRow, 256> build() {
   std::array<TableRow, 256> table{};
-  for (auto part : {control_part, cores_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
+  for (auto part : {collectives_part, control_part, cores_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
     for (const TableRow& row : part()) table[row.info.opcode] = row;
   return table;
 }

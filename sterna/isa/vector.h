@@ -3,14 +3,16 @@
 #pragma once
 
 #include "sterna/isa/vector_elementwise.h"
+#include "sterna/isa/vector_exponential.h"
 #include "sterna/isa/vector_move.h"
 #include "sterna/isa/vector_mx.h"
+#include "sterna/isa/vector_random.h"
 #include "sterna/isa/vector_reduce.h"
 #include "sterna/isa/vector_search.h"
 #include "sterna/isa/vector_statistics.h"
 
 namespace sterna::vector_engine {
 
-using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics, BlockScaled>;
+using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics, BlockScaled, Random, Exponentials>;
 
 }  // namespace sterna::vector_engine

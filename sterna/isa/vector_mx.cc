@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "sterna/machine/rows.h"
 #include "sterna/numerics/mx.h"
@@ -63,6 +64,20 @@ Status QuantizeMx::check(const Rules& r) {
   return check_mx_scales(r, dst_scale, dst, "dst_scale");
 }
 
+Status QuantizeMx::write_padding(Machine& m) const {
+  for (int32_t row = 0; row < dst_scale.rows(); ++row) {
+    if (row % kQuadrant < kScaleRows) continue;
+    View one = dst_scale;
+    one.partition += row;
+    one.dims[0] = {1, 1};
+    if (m.is_defined(one)) continue;
+    STERNA_ASSIGN(const Operand o, m.write(one, "dst_scale"));
+    const std::vector<uint32_t> zeros(static_cast<size_t>(o.cols), 0);
+    store_bits(o, 0, 0, o.cols, zeros.data());
+  }
+  return {};
+}
+
 Status QuantizeMx::execute(Machine& m) const {
   STERNA_ASSIGN(Operand s, m.read(src, "src"));
   STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
@@ -78,7 +93,7 @@ Status QuantizeMx::execute(Machine& m) const {
   const MxScale how = ocp_scale ? MxScale::kOcp : MxScale::kDouble;
   over_rows(m, d.rows / kMxRows, s.cols * kMxRows,
             [&](int64_t begin, int64_t end) { quantize_rows(d, s, scales, how, begin, end); });
-  return {};
+  return zero_padding ? write_padding(m) : Status{};
 }
 
 }  // namespace sterna::vector_engine

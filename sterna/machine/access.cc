@@ -151,6 +151,7 @@ Result<Operand> Machine::open(const View& view, const char* what) {
   if (status) {
     result->storage->written = true;
     result->storage->version = next_version();
+    if (rounding_ && rounds_stochastically(view.dtype)) result->rounding = rounding_.get();
   } else {
     result.fail(std::move(status.error()));
   }

@@ -16,7 +16,10 @@ Machine::Machine(const Options& options, ThreadPool* pool, const std::vector<Ten
       tensors_(tensors),
       dynamics_(dynamics),
       buffers_(options.buffers ? options.buffers : BufferPool::make()),
-      version_(static_cast<uint64_t>(options.core)) {}
+      version_(static_cast<uint64_t>(options.core)) {
+  if (options.rounding_seed >= 0)
+    rounding_ = std::make_unique<RoundingGenerator>(static_cast<uint32_t>(options.rounding_seed), options.core);
+}
 
 SharedHbm::Entry& SharedHbm::entry(uint32_t tensor) {
   Entry& e = entries_[tensor];

@@ -16,6 +16,7 @@
 #include "sterna/base/threads.h"
 #include "sterna/hardware/chip.h"
 #include "sterna/machine/defined.h"
+#include "sterna/machine/generators.h"
 #include "sterna/machine/tensor.h"
 #include "sterna/machine/view.h"
 #include "sterna/numerics/alu.h"
@@ -96,7 +97,8 @@ struct Operand {
   } free[kMaxDims - 1];  ///< strides in bytes; nfree of them are set
   // Made for every access, so the free dims are not cleared.
   Operand() {}
-  bool unit = false;  ///< one run of `cols` adjoining elements
+  bool unit = false;                      ///< one run of `cols` adjoining elements
+  RoundingGenerator* rounding = nullptr;  ///< opened for writing: stores round stochastically; null: to nearest even
 
   bool direct() const { return unit && dtype == DType::kFloat32 && row_offsets == nullptr; }
   /// The rows lie one behind the other, so that several are one run.
@@ -114,6 +116,8 @@ class Machine {
     std::shared_ptr<BufferPool> buffers;  ///< where memory comes from; one of its own when empty
     std::shared_ptr<SharedHbm> shared;    ///< of the kernel's cores; empty when this is the only one
     int core = 0;                         ///< which of them this is
+    int rank = 0;                         ///< of the kernel among those that communicate (sterna/isa/collectives.h)
+    int64_t rounding_seed = -1;           ///< of stochastic rounding; negative: the engines round to nearest even
   };
 
   Machine(const Options& options, ThreadPool* pool, const std::vector<TensorInfo>* tensors,
@@ -188,6 +192,12 @@ class Machine {
   Accumulators& vector_accumulator() { return vector_accumulator_; }
   Accumulators& scalar_accumulator() { return scalar_accumulator_; }
 
+  // --- random numbers
+  Generators& generators() {
+    if (!generators_) generators_ = std::make_unique<Generators>(options_.core);
+    return *generators_;
+  }
+
   /// A slot for the packed form of `view`; `fresh` says that it holds the current bytes already. The slot asked for
   /// just before stays valid; older ones may be reused. `scale`: a second view that the packed form depends on.
   PackedOperand& packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh,
@@ -202,6 +212,11 @@ class Machine {
   const DynamicOffset& dynamic(uint32_t row) const { return (*dynamics_)[row]; }
   std::string describe(const View& view) const;  ///< "tile [128, 512] of tensor 'acc'"
   void set_names(const std::vector<std::string>* names) { names_ = names; }
+  /// A text of the program by its number.
+  std::string_view text(uint32_t id) const {
+    return names_ != nullptr && id < names_->size() ? std::string_view((*names_)[id]) : std::string_view();
+  }
+  int rank() const { return options_.rank; }
 
  private:
   Status resolve(const View& view, const char* what, Operand* operand);
@@ -238,6 +253,8 @@ class Machine {
   Placed sbuf_, psum_;
   std::vector<int32_t> registers_;
   Accumulators vector_accumulator_{}, scalar_accumulator_{};
+  std::unique_ptr<Generators> generators_;       // made when first used: few programs draw
+  std::unique_ptr<RoundingGenerator> rounding_;  // null: to nearest even
   std::vector<Warning> warnings_;
   std::vector<PackedOperand> packed_;
   uint64_t packed_clock_ = 0;

@@ -94,7 +94,27 @@ void load_row(const Operand& operand, int64_t r, int64_t col, int64_t n, float* 
   });
 }
 
+namespace {
+
+/// One random word of the row's lane for each element, in order.
+void store_row_stochastically(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in) {
+  Xorwow& lane = operand.rounding->lane(lane_of(operand, r));
+  Xorwow random = lane;
+  const auto size = static_cast<size_t>(size_of(operand.dtype));
+  for_runs(operand, r, col, n, [&](std::byte* at, int64_t stride, int64_t done, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t bits = from_float_stochastic_bits(operand.dtype, in[done + i], random.next());
+      std::memcpy(at + i * stride, &bits, size);
+    }
+  });
+  lane = random;
+}
+
+}  // namespace
+
 void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in) {
+  if (operand.rounding != nullptr) [[unlikely]]
+    return store_row_stochastically(operand, r, col, n, in);
   for_runs(operand, r, col, n, [&](std::byte* at, int64_t stride, int64_t done, int64_t count) {
     encode_row(operand.dtype, in + done, at, stride, count);
   });

@@ -17,6 +17,12 @@ namespace sterna {
 void load_row(const Operand& operand, int64_t r, int64_t col, int64_t n, float* out);
 /// The same the other way.
 void store_row(const Operand& operand, int64_t r, int64_t col, int64_t n, const float* in);
+/// The partition in which a row of an on-chip operand lies: the lane that computes it. Counted from 0, or from the
+/// tensor's address; automatic placement does not change it.
+inline int64_t lane_of(const Operand& operand, int64_t r) {
+  const Storage& s = *operand.storage;
+  return s.pitch == 0 ? r : s.row0 + (operand.row(r) - s.data) / s.pitch;
+}
 /// values[r] into the one element of each row.
 inline void store_column(const Operand& operand, const float* values) {
   if (operand.direct())
@@ -139,7 +145,7 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
                              : Block{piece_scratch(0), static_cast<ptrdiff_t>(nc)};
         body(blocks, out, Piece{r, nr, c, nc});
         if (in_place) continue;
-        if (dst.rows_adjoin() && nc == dst.cols)
+        if (dst.rows_adjoin() && nc == dst.cols && dst.rounding == nullptr)
           encode_row(dst.dtype, out.data, dst.row(r), size_of(dst.dtype), nr * nc);
         else
           for (int64_t i = 0; i < nr; ++i) store_row(dst, r + i, c, nc, out.data + i * nc);

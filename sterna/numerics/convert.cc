@@ -140,7 +140,7 @@ uint32_t integer_bits(DType type, double value) {
 }
 
 uint32_t from_float_stochastic_bits(DType type, float value, uint32_t random) {
-  if (!is_float(type) || type == DType::kFloat32 || type == DType::kFloat8E8M0) return from_float_bits(type, value);
+  if (!rounds_stochastically(type)) return from_float_bits(type, value);
   const uint32_t bits =
       scalar::encode_float(scalar::format_of(type), std::bit_cast<uint32_t>(value), scalar::Stochastic{random});
   return type == DType::kTFloat32 ? bits << 13 : bits;

@@ -51,6 +51,10 @@ IntegerRange integer_range(DType type);
 /// never change. From the largest value the step up is overflow, as above. float32, float8_e8m0fnu and integers round
 /// to nearest. Scalar definition only.
 uint32_t from_float_stochastic_bits(DType type, float value, uint32_t random);
+/// The types to which that differs from rounding to nearest.
+constexpr bool rounds_stochastically(DType type) {
+  return is_float(type) && !is_packed(type) && type != DType::kFloat32 && type != DType::kFloat8E8M0;
+}
 
 /// Unpacks one x4 element to four fp32 and packs four fp32 into one x4 element (element 0 in the low bits).
 void unpack_x4(DType type, const void* element, float out[4]);

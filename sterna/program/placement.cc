@@ -290,11 +290,11 @@ class Placer {
 class Regions {
  public:
   explicit Regions(const Stream& stream) {
+    if (!any(stream)) return;
     std::vector<uint32_t> open;
     for (uint32_t i = 0; i < stream.size(); ++i) {
       const uint8_t opcode = stream[i].opcode;
-      if (opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
-          opcode == control::If::info.opcode) {
+      if (begins_region(opcode)) {
         open.push_back(static_cast<uint32_t>(list_.size()));
         list_.push_back({i, UINT32_MAX});
       } else if (opcode == control::End::info.opcode && !open.empty()) {
@@ -314,6 +314,17 @@ class Regions {
   }
 
  private:
+  static bool begins_region(uint8_t opcode) {
+    return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
+           opcode == control::If::info.opcode;
+  }
+  static bool any(const Stream& stream) {
+    const WorkClasses& classes = stream.work_classes();
+    for (uint32_t id = 0; id < classes.size(); ++id)
+      if (begins_region(classes.example(id).opcode)) return true;
+    return false;
+  }
+
   std::vector<std::pair<uint32_t, uint32_t>> list_;  // first and last record, by first
 };
 
@@ -337,9 +348,11 @@ Result<Placement> place_tensors(const Program& program, const Chip& chip) {
     }
     lives[t.memory == Memory::kPsum].push_back({id, t.allocated_at, out.until[id]});
   }
-  for (auto& list : lives)
-    std::sort(list.begin(), list.end(),
-              [](const Life& a, const Life& b) { return a.from != b.from ? a.from < b.from : a.tensor < b.tensor; });
+  const auto earlier = [](const Life& a, const Life& b) {
+    return a.from != b.from ? a.from < b.from : a.tensor < b.tensor;
+  };
+  for (auto& list : lives)  // as recorded, tensors are in order
+    if (!std::is_sorted(list.begin(), list.end(), earlier)) std::sort(list.begin(), list.end(), earlier);
   STERNA_TRY(Placer(program, chip, Memory::kSbuf, out).run(lives[0], &out.sbuf_peak));
   STERNA_TRY(Placer(program, chip, Memory::kPsum, out).run(lives[1], &out.psum_peak));
   return out;

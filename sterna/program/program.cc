@@ -22,9 +22,11 @@ RecordHeader* Stream::reserve(size_t bytes) {
 }
 
 void Stream::push(RecordHeader* record) {
+  const size_t word = (blocks_.size() - 1) * kBlockWords + used_;
   used_ += record->words;
-  if (size_ % kIndexBlock == 0) index_.push_back(block(kIndexBlock * sizeof(void*)));
-  reinterpret_cast<RecordHeader**>(index_.back().data())[size_ % kIndexBlock] = record;
+  if (size_ % kIndexBlock == 0) index_.push_back(block(kIndexBlock * sizeof(Entry)));
+  auto* entries = reinterpret_cast<Entry*>(index_.back().data());
+  entries[size_ % kIndexBlock] = {static_cast<uint32_t>(word), work_classes_.find(*record)};
   ++size_;
 }
 

@@ -14,6 +14,7 @@
 #include "sterna/isa/instruction.h"
 #include "sterna/machine/tensor.h"
 #include "sterna/program/site.h"
+#include "sterna/program/work_classes.h"
 
 namespace sterna {
 
@@ -34,7 +35,8 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 16);
 
-/// An append-only arena of records. Addresses stay valid.
+/// An append-only arena of records. Addresses stay valid. Beside each record stands its work class, so that what only
+/// counts work need not read the records.
 class Stream {
  public:
   /// Memory comes from `pool`; from one of its own when empty.
@@ -42,23 +44,36 @@ class Stream {
 
   /// Room for one more record of `bytes` after its header; not part of the stream until push().
   RecordHeader* reserve(size_t bytes);
+  /// The record that was reserved last joins the stream. Its struct does not change from here on.
   void push(RecordHeader* record);
   size_t size() const { return size_; }
   const RecordHeader& operator[](size_t i) const { return *slot(i); }
   RecordHeader& at(size_t i) { return *slot(i); }
-  size_t bytes() const { return blocks_.size() * kBlockWords * 8 + index_.size() * kIndexBlock * sizeof(void*); }
+  uint32_t work_class(size_t i) const { return entry(i).work_class; }
+  const WorkClasses& work_classes() const { return work_classes_; }
+  size_t bytes() const { return blocks_.size() * kBlockWords * 8 + index_.size() * kIndexBlock * sizeof(Entry); }
+  const std::shared_ptr<BufferPool>& pool() const { return pool_; }
 
  private:
   static constexpr size_t kBlockWords = 1 << 15;
   static constexpr size_t kIndexBlock = 1 << 14;
+  struct Entry {
+    uint32_t word;  ///< where the record begins, counted over all blocks
+    uint32_t work_class;
+  };
+  const Entry& entry(size_t i) const {
+    return reinterpret_cast<const Entry*>(index_[i / kIndexBlock].data())[i % kIndexBlock];
+  }
   RecordHeader* slot(size_t i) const {
-    return reinterpret_cast<RecordHeader**>(index_[i / kIndexBlock].data())[i % kIndexBlock];
+    const size_t word = entry(i).word;
+    return reinterpret_cast<RecordHeader*>(blocks_[word / kBlockWords].data() + word % kBlockWords * 8);
   }
   Buffer block(size_t bytes);
 
   std::shared_ptr<BufferPool> pool_;
   std::vector<Buffer> blocks_;  // the records
-  std::vector<Buffer> index_;   // where each begins
+  std::vector<Buffer> index_;   // their entries
+  WorkClasses work_classes_;
   size_t used_ = kBlockWords, size_ = 0;
 };
 

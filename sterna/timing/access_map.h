@@ -48,25 +48,15 @@ class AccessMap {
   /// Notes a read by `by`, calling wait(Ref, Hazard) for each earlier access it depends on.
   template <class Wait>
   void read(const Box& box, Ref by, const Wait& wait) {
-    each(box, [&](Strip& s) {
-      if (!s.writer.none() && !(s.writer == by)) wait(s.writer, Hazard::kReadAfterWrite);
-      s.readers[by.queue()] = by;
-      s.mask |= 1u << by.queue();
-    });
+    if (Strip* s = exactly(box)) return read_strip(*s, by, wait);
+    each(box, [&](Strip& s) { read_strip(s, by, wait); });
   }
 
   /// The same for a write.
   template <class Wait>
   void write(const Box& box, Ref by, const Wait& wait) {
-    each(box, [&](Strip& s) {
-      if (!s.writer.none() && !(s.writer == by)) wait(s.writer, Hazard::kWriteAfterWrite);
-      for (uint32_t left = s.mask; left != 0; left &= left - 1) {
-        const Ref reader = s.readers[std::countr_zero(left)];
-        if (!(reader == by)) wait(reader, Hazard::kWriteAfterRead);
-      }
-      s.writer = by;
-      s.mask = 0;
-    });
+    if (Strip* s = exactly(box)) return write_strip(*s, by, wait);
+    each(box, [&](Strip& s) { write_strip(s, by, wait); });
     // A segment written over its whole height has one strip again.
     if (box.row == 0 && box.row_end == rows_) flatten(box, by);
   }
@@ -90,6 +80,29 @@ class AccessMap {
     Strip strip;
     std::vector<Strip> strips;  ///< sorted, no gaps
   };
+
+  /// The strip of a segment that is the box and nothing more; null if there is none.
+  Strip* exactly(const Box& box) {
+    if (box.row != 0 || box.row_end != rows_ || box.column >= box.column_end) return nullptr;
+    Segment& s = segments_[segment_of_[box.column]];
+    return s.begin == box.column && s.end == box.column_end && s.whole ? &s.strip : nullptr;
+  }
+  template <class Wait>
+  static void read_strip(Strip& s, Ref by, const Wait& wait) {
+    if (!s.writer.none() && !(s.writer == by)) wait(s.writer, Hazard::kReadAfterWrite);
+    s.readers[by.queue()] = by;
+    s.mask |= 1u << by.queue();
+  }
+  template <class Wait>
+  static void write_strip(Strip& s, Ref by, const Wait& wait) {
+    if (!s.writer.none() && !(s.writer == by)) wait(s.writer, Hazard::kWriteAfterWrite);
+    for (uint32_t left = s.mask; left != 0; left &= left - 1) {
+      const Ref reader = s.readers[std::countr_zero(left)];
+      if (!(reader == by)) wait(reader, Hazard::kWriteAfterRead);
+    }
+    s.writer = by;
+    s.mask = 0;
+  }
 
   template <class F>
   void each(const Box& box, const F& f) {

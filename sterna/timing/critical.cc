@@ -14,6 +14,7 @@ class Walk {
       : program_(program), lowered_(lowered), schedule_(schedule), out_(out), by_site_(program.sites.size()) {}
 
   void run() {
+    out_.critical = Column<uint32_t>(program_.cores[0].pool());
     uint32_t k = schedule_.last;
     now_ = schedule_.end;
     bool issue_only = false;  // the path enters a transfer by its issue: its bytes had no part in it
@@ -52,14 +53,19 @@ class Walk {
   void spend(int64_t until, size_t what, const InstructionTime& i) {
     if (until >= now_) return;
     out_.critical_ps[what] += now_ - until;
-    by_site_[program_.cores[0][i.record].site] += now_ - until;
+    by_site_[i.site] += now_ - until;
     now_ = until;
   }
 
-  const Issue& issue_of(uint32_t k, Queue queue) const {
+  /// The path mostly goes back through a queue, so the search begins where the last one ended.
+  const Issue& issue_of(uint32_t k, Queue queue) {
     const auto& order = lowered_.order[static_cast<size_t>(queue)];
-    const auto at = std::lower_bound(order.begin(), order.end(), k);
-    return schedule_.issues[queue == Queue::kStore][static_cast<size_t>(at - order.begin())];
+    const size_t which = queue == Queue::kStore;
+    size_t& at = searched_[which];
+    at = std::min(at, order.size() - 1);
+    while (order[at].instruction > k) --at;
+    while (order[at].instruction < k) ++at;
+    return schedule_.issues[which][at];
   }
 
   void name_bound() {
@@ -98,6 +104,7 @@ class Walk {
   const Schedule& schedule_;
   Timing& out_;
   int64_t now_ = 0;
+  std::array<size_t, 2> searched_ = {SIZE_MAX, SIZE_MAX};  // places in the load and the store queue
   std::vector<int64_t> by_site_;
 };
 

@@ -4,51 +4,47 @@
 #pragma once
 
 #include <array>
-#include <bitset>
-#include <vector>
 
 #include "sterna/program/placement.h"
+#include "sterna/timing/access_map.h"
+#include "sterna/timing/column.h"
+#include "sterna/timing/costs.h"
 #include "sterna/timing/model.h"
 
 namespace sterna {
 
 /// An earlier instruction that must have got somewhere first.
 struct Wait {
-  uint32_t producer;
+  Ref producer;
   Cause cause;
   bool after_read;  ///< the producer need only have read its operands, not delivered its result
 };
 
-/// What a transfer asks of the DMA system, in picoseconds.
-struct Transfer {
-  int64_t engine_ps, issue_ps, hbm_ps;
-  int32_t engines;
+/// One instruction in its queue.
+struct Queued {
+  uint32_t instruction;  ///< index into Lowered::instructions
+  uint32_t cost;         ///< work class
+  uint32_t first_wait;   ///< index into Lowered::waits
+  uint32_t waits;        ///< at most one for each queue, two for the tensor engine
 };
 
 struct Lowered {
-  std::vector<InstructionTime> instructions;  ///< queue, record; `end` holds the duration until the schedule is made
-  std::vector<uint32_t> wait_begin;           ///< of each instruction, and one more
-  std::vector<Wait> waits;                    ///< at most one for each queue, two for the tensor engine
-  std::array<std::vector<uint32_t>, kQueues> order;
-  std::array<std::vector<Transfer>, 2> transfers;  ///< of the load and the store queue, in their order
-  std::vector<uint8_t> ports;  ///< bits of Port that the instruction holds; empty if no port is shared
+  Lowered(const Program& program, const Stream& stream, const Chip& chip, const TimingOptions& options)
+      : costs(program, stream, chip, options), instructions(stream.pool()), waits(stream.pool()) {
+    for (auto& queue : order) queue = Column<Queued>(stream.pool());
+  }
+
+  Costs costs;
+  Column<InstructionTime> instructions;  ///< record, site, queue; the rest is the schedule's to fill in
+  Column<Wait> waits;
+  std::array<Column<Queued>, kQueues> order;
 
   // What the report needs.
-  std::bitset<256> opcodes;
-  bool issue_static = false, issue_hardware = false, issue_software = false;
-  bool psum_fill = false;  ///< PSUM was filled, on the queue that the chip's description names
-  std::vector<const InstructionCost*> default_costs;  ///< of instructions without an entry of their own
   double dma_bytes = 0, hbm_read = 0, hbm_written = 0, multiply_adds = 0;
   double hbm_ps = 0;
 };
 
-/// Memory ports that two engines share on some chips.
-enum Port : uint8_t {
-  kSbufPort = 1,  ///< Vector and GpSimd
-  kPsumPort = 2,  ///< Vector and Scalar
-};
-
-Result<Lowered> lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement,
-                      const TimingOptions& options);
+/// Fills in `out`, which was made for this program.
+Status lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement, Lowered& out);
 
 }  // namespace sterna

@@ -3,6 +3,7 @@
 // takes in its map.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sterna/program/placement.h"
 #include "sterna/program/program.h"
 #include "sterna/timing/access_map.h"
+#include "sterna/timing/costs.h"
 
 namespace sterna {
 
@@ -32,6 +34,17 @@ class Memories {
   /// The map and the box of an access; null if its order does not matter.
   AccessMap* find(const Access& access, Box* box);
 
+  /// The same for a plain operand, whose extent is known beforehand and lies inside its tensor.
+  AccessMap& map(Memory memory) { return memory == Memory::kPsum ? psum_ : sbuf_; }
+  Box box(const OperandShape& shape, const View& v) const {
+    const int64_t place = int64_t{placement_.byte[v.tensor]} + v.offset * shape.size;
+    const int64_t row = int64_t{placement_.partition[v.tensor]} + v.partition;
+    const int64_t columns = shape.memory == Memory::kPsum ? psum_columns_ : sbuf_columns_;
+    return {least(row, partitions_), least(row + shape.rows, partitions_),
+            least(static_cast<uint64_t>(place + shape.low) / kUnit, columns),
+            least(static_cast<uint64_t>(place + shape.high + kUnit - 1) / kUnit, columns)};
+  }
+
  private:
   static constexpr int64_t kUnit = 4;  // bytes on chip; places of smaller elements are widened to it
 
@@ -41,6 +54,9 @@ class Memories {
     AccessMap map;
   };
 
+  static uint32_t least(uint64_t x, int64_t most) {
+    return static_cast<uint32_t>(std::min(x, static_cast<uint64_t>(most)));
+  }
   Box chip_box(const Access& access, int64_t columns) const;
   Box hbm_box(const Access& access, const Hbm& hbm) const;
 

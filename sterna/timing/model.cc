@@ -31,33 +31,33 @@ class Uncertainty {
       use(*n);
   }
 
-  void of_transfers(const Lowered& lowered) {
+  void of_transfers(const Used& used, bool hbm) {
     const Dma& dma = chip_.dma;
     use(dma.engines);
     use(dma.rate);
     use(dma.start);
     use(dma.descriptor);
     use(dma.completion);
-    if (lowered.issue_static) use(dma.issue_static);
-    if (lowered.issue_hardware) use(dma.issue_hardware);
-    if (lowered.issue_software) use(dma.issue_software);
-    if (lowered.hbm_ps > 0) {
+    if (used.issue_static) use(dma.issue_static);
+    if (used.issue_hardware) use(dma.issue_hardware);
+    if (used.issue_software) use(dma.issue_software);
+    if (hbm) {
       use(chip_.hbm.bandwidth);
       use(chip_.hbm.stacks);
       use(chip_.hbm.efficiency);
     }
   }
 
-  void of_instructions(const Lowered& lowered) {
+  void of_instructions(const Used& used) {
     for (const TableRow& row : instruction_table()) {
-      if (row.info.mnemonic.empty() || !lowered.opcodes[row.info.opcode]) continue;
+      if (row.info.mnemonic.empty() || !used.opcodes[row.info.opcode]) continue;
       const InstructionCost* cost = chip_.instruction_cost(row.info.mnemonic);
       if (cost == nullptr) continue;
       of_cost(*cost);
       if (cost->formula == Formula::kDmaTranspose) use(chip_.dma.transpose_rate);
       if (cost->formula == Formula::kDmaCompute) use(chip_.dma.compute_rate);
     }
-    for (const InstructionCost* cost : lowered.default_costs) of_cost(*cost);
+    for (const InstructionCost* cost : used.default_costs) of_cost(*cost);
   }
   void of_cost(const InstructionCost& cost) {
     visit_constants(cost,
@@ -71,6 +71,7 @@ class Uncertainty {
 
 void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   Uncertainty uncertain(chip, out.uncertain);
+  const Used& used = lowered.costs.used();
   const auto count = [&](Queue q) { return out.counts[static_cast<size_t>(q)]; };
   uncertain.use(chip.launch.cost);
   if (count(Queue::kTensor) > 0) {
@@ -84,10 +85,10 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   if (count(Queue::kGpSimd) > 0) uncertain.of_engine(chip.gpsimd);
   if (count(Queue::kSync) > 0) uncertain.use(chip.sync.clock);
   if (!lowered.waits.empty()) uncertain.use(chip.semaphore.latency);
-  if (count(Queue::kLoad) + count(Queue::kStore) > 0) uncertain.of_transfers(lowered);
+  if (count(Queue::kLoad) + count(Queue::kStore) > 0) uncertain.of_transfers(used, lowered.hbm_ps > 0);
   if (count(Queue::kStore) > 0) uncertain.use(chip.scheduling.separate_store_queue);
-  uncertain.of_instructions(lowered);
-  if (!lowered.psum_fill) return;
+  uncertain.of_instructions(used);
+  if (!used.psum_fill) return;
   uncertain.use(chip.scheduling.psum_memset_on_gpsimd);
   if (chip.scheduling.psum_memset_on_gpsimd)
     out.notes.emplace_back(
@@ -99,9 +100,11 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
 
 Result<Timing> predict(const Program& program, const Path& path, const Chip& chip, const TimingOptions& options) {
   STERNA_ASSIGN(const Placement placement, place_tensors(program, chip));
-  STERNA_ASSIGN(Lowered lowered, lower(program, path, chip, placement, options));
+  const Stream& stream = program.cores[0];
+  Lowered lowered(program, stream, chip, options);
+  STERNA_TRY(lower(program, path, chip, placement, lowered));
   Timing out;
-  const Schedule times = schedule(lowered, chip);
+  const Schedule times = schedule(lowered, chip, stream.pool());
   for (size_t q = 0; q < kQueues; ++q) out.counts[q] = static_cast<int64_t>(lowered.order[q].size());
   out.busy_ps = times.busy_ps;
   out.kernel_ps = times.end;

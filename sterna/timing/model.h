@@ -15,6 +15,7 @@
 #include "sterna/base/result.h"
 #include "sterna/hardware/chip.h"
 #include "sterna/program/program.h"
+#include "sterna/timing/column.h"
 #include "sterna/trace/path.h"
 
 namespace sterna {
@@ -52,6 +53,7 @@ struct InstructionTime {
   int64_t start = 0, end = 0;
   uint32_t record = 0;                          ///< index into the program's stream
   uint32_t cause_instruction = kNoInstruction;  ///< index into Timing::instructions
+  uint32_t site = 0;                            ///< of the record
   Queue queue = Queue::kSync;
   Cause cause = Cause::kLaunch;
   int64_t duration() const { return end - start; }
@@ -76,9 +78,9 @@ struct TimingOptions {
 };
 
 struct Timing {
-  std::vector<InstructionTime> instructions;  ///< in program order
-  int64_t kernel_ps = 0;                      ///< first start to last result
-  int64_t total_ps = 0;                       ///< the same and the launch
+  Column<InstructionTime> instructions;  ///< in program order
+  int64_t kernel_ps = 0;                 ///< first start to last result
+  int64_t total_ps = 0;                  ///< the same and the launch
   std::array<int64_t, kQueues> busy_ps =
       {};  ///< of a DMA queue: engine time of its transfers over the number of engines
   std::array<int64_t, kQueues> counts = {};  ///< instructions
@@ -86,9 +88,9 @@ struct Timing {
 
   /// Time on the critical path by what it was spent on: each queue, then transfers held up by HBM, then latencies.
   std::array<int64_t, kQueues + 2> critical_ps = {};
-  std::vector<uint32_t> critical;  ///< the path itself, from the first instruction to the last
-  std::string bound;               ///< "tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm" or "latency"
-  std::vector<LineTime> lines;     ///< source lines, most time on the critical path first
+  Column<uint32_t> critical;    ///< the path itself, from the first instruction to the last
+  std::string bound;            ///< "tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm" or "latency"
+  std::vector<LineTime> lines;  ///< source lines, most time on the critical path first
 
   double dma_bytes = 0, hbm_read = 0, hbm_written = 0;
   double multiply_adds = 0;

@@ -18,7 +18,7 @@ int64_t picoseconds(double ns) { return std::llround(ns * 1000); }
 
 class Scheduler {
  public:
-  Scheduler(Lowered& lowered, const Chip& chip)
+  Scheduler(Lowered& lowered, const Chip& chip, const std::shared_ptr<BufferPool>& pool)
       : in_(lowered),
         semaphore_(picoseconds(chip.semaphore.latency)),
         result_latency_(picoseconds(chip.tensor.result_latency)),
@@ -28,23 +28,22 @@ class Scheduler {
         ramp_rate_(chip.tensor.ramp_rate),
         engine_free_(static_cast<size_t>(int64_t{chip.dma.engines})),
         engine_user_(engine_free_.size(), kNoInstruction) {
-    out_.visible.assign(in_.instructions.size(), -1);
-    for (int i = 0; i < 2; ++i) out_.issues[i].resize(in_.transfers[i].size());
+    out_.visible = Column<int64_t>(pool);
+    out_.visible.resize(in_.instructions.size());
+    for (size_t i = 0; i < 2; ++i) out_.issues[i].resize(in_.order[index(Queue::kLoad) + i].size());
+    for (int q = 0; q < kQueues; ++q) note_head(q);
     find_sharing();
   }
 
   Schedule run() {
-    size_t left = in_.instructions.size();
-    while (left > 0) {
-      size_t done = 0;
+    for (;;) {
+      bool done = false;
       for (int q = 0; q < kQueues; ++q)
-        if (!shares_[q]) done += run_ahead(q);
-      left -= done;
-      if (done > 0) continue;
+        if (!shares_[q]) done |= run_ahead(q);
+      if (done) continue;
       const int q = earliest();
-      if (q < 0) break;  // cannot happen: waits point to earlier instructions
+      if (q < 0) break;  // all queues are empty: waits point to earlier instructions
       take(q);
-      --left;
     }
     return std::move(out_);
   }
@@ -62,49 +61,53 @@ class Scheduler {
     uint32_t last = kNoInstruction;
     bool known = false;  ///< `ready` is that of the head
     Ready ready;
+    Ref unknown;  ///< what the head waits for and was not known when last looked at
   };
 
   static size_t index(Queue q) { return static_cast<size_t>(q); }
 
   void find_sharing() {
     shares_[index(Queue::kLoad)] = shares_[index(Queue::kStore)] = true;
-    bool uses[2][kQueues] = {};
-    for (size_t k = 0; k < in_.ports.size(); ++k)
-      for (int port = 0; port < 2; ++port)
-        uses[port][index(in_.instructions[k].queue)] |= (in_.ports[k] >> port & 1) != 0;
-    for (const auto& port : uses) {
-      const int users = std::count(port, port + kQueues, true) > 1;
-      for (int q = 0; q < kQueues && users; ++q) shares_[q] = shares_[q] || port[q];
-      ports_shared_ = ports_shared_ || users;
+    const auto& held = in_.costs.ports_of_queues();
+    for (int port = 0; port < 2; ++port) {
+      const auto uses = [port](uint8_t ports) { return (ports >> port & 1) != 0; };
+      if (std::count_if(held.begin(), held.end(), uses) < 2) continue;
+      ports_shared_ = true;
+      for (int q = 0; q < kQueues; ++q) shares_[q] = shares_[q] || uses(held[q]);
     }
   }
 
   bool has_head(int q) const { return state_[q].head < in_.order[q].size(); }
-  uint32_t head(int q) const { return in_.order[q][state_[q].head]; }
+  const Queued& head(int q) const { return in_.order[q][state_[q].head]; }
+  void note_head(int q) { next_[q] = has_head(q) ? head(q).instruction : kNoInstruction; }
+  /// True if that instruction has its times: all before the head of its queue do.
+  bool known(Ref instruction) const { return instruction.index() < next_[instruction.queue()]; }
 
   /// True if everything the head of q waits for is known; then state_[q].ready says when and why.
   bool head_ready(int q) {
     State& s = state_[q];
     if (s.known) return true;
-    const uint32_t k = in_.order[q][s.head];
+    if (!s.unknown.none() && !known(s.unknown)) return false;
+    const Queued& k = head(q);
     Ready ready;
-    for (uint32_t w = in_.wait_begin[k], end = in_.wait_begin[k + 1]; w < end; ++w) {
-      const Wait& wait = in_.waits[w];
-      int64_t at = out_.visible[wait.producer];
-      if (at < 0) return false;
-      const InstructionTime& producer = in_.instructions[wait.producer];
-      if (wait.after_read && producer.queue == Queue::kTensor) at = producer.end;
-      at += semaphore_;
-      if (at > ready.at) ready = {at, wait.producer, wait.cause};
+    for (const Wait *w = in_.waits.data() + k.first_wait, *end = w + k.waits; w < end; ++w) {
+      if (!known(w->producer)) {
+        s.unknown = w->producer;
+        return false;
+      }
+      const uint32_t producer = w->producer.index();
+      const bool read = w->after_read && w->producer.queue() == index(Queue::kTensor);
+      const int64_t at = (read ? in_.instructions[producer].end : out_.visible[producer]) + semaphore_;
+      if (at > ready.at) ready = {at, producer, w->cause};
     }
     s.ready = ready;
     s.known = true;
     return true;
   }
 
-  size_t run_ahead(int q) {
-    size_t done = 0;
-    for (; has_head(q) && head_ready(q); ++done) take(q);
+  bool run_ahead(int q) {
+    bool done = false;
+    for (; has_head(q) && head_ready(q); done = true) take(q);
     return done;
   }
 
@@ -115,37 +118,41 @@ class Scheduler {
     for (int q = 0; q < kQueues; ++q) {
       if (!has_head(q) || !head_ready(q)) continue;
       const int64_t at = std::max(state_[q].free, state_[q].ready.at);
-      if (best < 0 || at < best_at || (at == best_at && head(q) < head(best))) best = q, best_at = at;
+      if (best < 0 || at < best_at || (at == best_at && head(q).instruction < head(best).instruction))
+        best = q, best_at = at;
     }
     return best;
   }
 
   void take(int q) {
     State& s = state_[q];
-    const uint32_t k = in_.order[q][s.head];
+    const uint32_t k = head(q).instruction;
+    const Cost& cost = in_.costs[head(q).cost];
     InstructionTime& out = in_.instructions[k];
     // An operand that arrives just as the engine becomes free was not what the instruction waited for.
     Ready start = s.ready;
     if (s.last != kNoInstruction && s.free >= start.at)
       start = {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
     if (is_dma(static_cast<Queue>(q)))
-      run_transfer(q, k, start);
+      run_transfer(q, k, cost.transfer, start);
     else
-      run_on_engine(q, k, start);
+      run_on_engine(q, k, cost, start);
     if (out_.visible[k] >= out_.end) {
       out_.end = out_.visible[k];
       out_.last = k;
     }
     out_.busy_ps[q] += out.duration();
     s.last = k;
-    ++s.head;
     s.known = false;
+    s.unknown = Ref();
+    ++s.head;
+    note_head(q);
   }
 
-  void run_on_engine(int q, uint32_t k, Ready start) {
+  void run_on_engine(int q, uint32_t k, const Cost& cost, Ready start) {
     InstructionTime& out = in_.instructions[k];
-    int64_t duration = out.end;
-    if (ports_shared_) wait_for_port(q, k, start);
+    int64_t duration = cost.duration_ps;
+    if (ports_shared_) wait_for_port(q, cost.ports, start);
     if (q == static_cast<int>(Queue::kTensor) && ramp_window_ > 0) duration = ramped(start.at, duration);
     out.start = start.at;
     out.end = start.at + duration;
@@ -153,22 +160,22 @@ class Scheduler {
     out.cause_instruction = start.by;
     state_[q].free = out.end;
     out_.visible[k] = out.end + (q == static_cast<int>(Queue::kTensor) ? result_latency_ : 0);
-    if (ports_shared_) hold_ports(q, k);
+    if (ports_shared_) hold_ports(q, cost.ports, k);
   }
 
   // ---- Memory ports: the engines that share one take turns.
 
-  void wait_for_port(int q, uint32_t k, Ready& start) const {
+  void wait_for_port(int q, uint8_t ports, Ready& start) const {
     for (int port = 0; port < 2; ++port) {
-      if ((in_.ports[k] >> port & 1) == 0) continue;
+      if ((ports >> port & 1) == 0) continue;
       for (int other = 0; other < kQueues; ++other)
         if (other != q && port_free_[port][other] > start.at)
           start = {port_free_[port][other], port_user_[port][other], Cause::kPort};
     }
   }
-  void hold_ports(int q, uint32_t k) {
+  void hold_ports(int q, uint8_t ports, uint32_t k) {
     for (int port = 0; port < 2; ++port) {
-      if ((in_.ports[k] >> port & 1) == 0) continue;
+      if ((ports >> port & 1) == 0) continue;
       port_free_[port][q] = in_.instructions[k].end;
       port_user_[port][q] = k;
     }
@@ -197,10 +204,9 @@ class Scheduler {
 
   // ---- Transfers.
 
-  void run_transfer(int q, uint32_t k, Ready start) {
+  void run_transfer(int q, uint32_t k, const Transfer& t, Ready start) {
     State& s = state_[q];
     const int which = q - static_cast<int>(Queue::kLoad);
-    const Transfer& t = in_.transfers[which][s.head];
     s.free = start.at + t.issue_ps;
     const int64_t first = s.free + dma_start_;
     Ready begin{first, start.by, start.cause};
@@ -247,6 +253,7 @@ class Scheduler {
   const int64_t semaphore_, result_latency_, dma_start_, dma_completion_, ramp_window_;
   const double ramp_rate_;
   std::array<State, kQueues> state_{};
+  std::array<uint32_t, kQueues + 1> next_{};  ///< the instruction at the head of each queue
   std::array<bool, kQueues> shares_{};
   bool ports_shared_ = false;
   int64_t port_free_[2][kQueues] = {};
@@ -264,8 +271,8 @@ class Scheduler {
 
 }  // namespace
 
-Schedule schedule(Lowered& lowered, const Chip& chip) {
-  Scheduler scheduler(lowered, chip);
+Schedule schedule(Lowered& lowered, const Chip& chip, const std::shared_ptr<BufferPool>& pool) {
+  Scheduler scheduler(lowered, chip, pool);
   Schedule out = scheduler.run();
   for (int i = 0; i < 2; ++i)
     out.busy_ps[static_cast<size_t>(Queue::kLoad) + static_cast<size_t>(i)] = scheduler.dma_engine_ps(i);

@@ -17,7 +17,7 @@ struct Issue {
 };
 
 struct Schedule {
-  std::vector<int64_t> visible;              ///< when others may use each result
+  Column<int64_t> visible;                   ///< when others may use each result
   std::array<std::vector<Issue>, 2> issues;  ///< of the load and the store queue, in their order
   int64_t end = 0;                           ///< when the last result is there
   uint32_t last = kNoInstruction;            ///< whose result that is
@@ -25,6 +25,6 @@ struct Schedule {
 };
 
 /// Fills in start, end, cause of lowered.instructions.
-Schedule schedule(Lowered& lowered, const Chip& chip);
+Schedule schedule(Lowered& lowered, const Chip& chip, const std::shared_ptr<BufferPool>& pool);
 
 }  // namespace sterna

@@ -141,6 +141,12 @@ def quantize_mx():
     ).write()
     wide = cast(rng.standard_normal((64, 4)).astype(F32), BF16)
     quantise_case("two_quadrants", "scales go to the first four partitions of each quadrant; other rows stay as they are", wide, E5).write()
+    c = quantise_case("zero_padding", "before NKI 0.6: rows of scales that nobody wrote become 0; those of other tensors stay", wide, E5, " zero_padding=true")
+    c.body.insert(-1, "memset dst=%e[5:6, 0:1] value=9")
+    c.sections[c.sections.index("---- values %e") + 1 :] = [
+        "9" if i == 5 else w if w != "?" else "0" for i, w in enumerate(c.sections[c.sections.index("---- values %e") + 1 :])
+    ]
+    c.write()
     edges = np.zeros((32, 4), F32)
     edges[8, :] = [np.exp2(-133), 0, -0.0, 0]
     edges[16, :] = [np.exp2(127), -np.exp2(120), 1, 0]

@@ -90,8 +90,11 @@ Result<Case> read_case(const std::string& file, std::string text) {
           c.uninit = UninitPolicy::kWarn;
         else if (w == "uninit=fill")
           c.uninit = UninitPolicy::kFill;
+        else if (w.starts_with("rounding="))
+          c.rounding_seed = std::strtoll(w.c_str() + sizeof("rounding=") - 1, nullptr, 10);
         else
-          return bad_case(file, s.line, cat("Options are strict, uninit=warn and uninit=fill, not ", w, "."));
+          return bad_case(file, s.line,
+                          cat("Options are strict, uninit=warn, uninit=fill and rounding=SEED, not ", w, "."));
       }
     } else if (s.kind != "fault") {
       return bad_case(file, s.line, cat("There is no section '", s.kind, "'."));
@@ -138,6 +141,7 @@ class Run {
     Executor::Options how;
     how.strict = case_.strict;
     how.uninit = case_.uninit;
+    how.rounding_seed = case_.rounding_seed;
     how.print = [this](const std::string& text) { printed_ += text + "\n"; };
     sterna::Run run(program_, *chip, &pool_, how);
     if (start(run)) (void)run.finish(&fault_, sterna::Run::Memory::kKeep);

@@ -10,7 +10,7 @@
 //   ---- path 0 4 1            what the run decided (trace/path.h)
 //   ---- registers 5 0         at the end, from $0
 //   ---- printed               what device_print said, one line each
-//   ---- options strict uninit=warn
+//   ---- options strict uninit=warn rounding=7   `rounding`: the seed of stochastic rounding
 // A word that ends in `...` after `# golden:` names the case; the first comment of each file says what it shows and
 // why.
 #pragma once
@@ -42,6 +42,7 @@ struct Case {
   std::vector<Remark> faults, warnings;  ///< at most one fault
   bool strict = false;
   UninitPolicy uninit = UninitPolicy::kError;
+  int64_t rounding_seed = -1;
   bool has_path = false, has_registers = false, has_printed = false;
   std::vector<int64_t> path, registers;
   int path_line = 0, registers_line = 0, printed_line = 0;

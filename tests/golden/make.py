@@ -8,9 +8,10 @@ import case
 import cases_engines
 import cases_movement
 import cases_mx
+import cases_random
 import cases_vector
 
-MODULES = [cases_vector, cases_engines, cases_movement, cases_mx]
+MODULES = [cases_vector, cases_engines, cases_movement, cases_mx, cases_random]
 
 if __name__ == "__main__":
     for module in MODULES:

@@ -4,7 +4,10 @@
 import ml_dtypes
 import numpy as np
 
-from sterna import _core
+from sterna import (
+    _core,
+    x4,  # noqa: F401 - from here on numpy knows the packed types by their names
+)
 from sterna.arrays import numpy_dtype
 
 

@@ -26,15 +26,22 @@ class Kernel:
     def __call__(self, *args, **kwargs):
         if _core.is_recording():
             return self.func(*args, **kwargs)
-        return session.run(
-            self.func,
-            args,
-            kwargs,
-            self._argument_names,
-            self._apply_schedule if self._schedule else None,
-            cores=self.lnc or 1,
-            grid=0 if self.lnc is None else 1,
-        )
+        return session.run(self.func, args, kwargs, **self._launch_options())
+
+    def launch(self, arguments):
+        """Runs one rank for each mapping of keyword arguments in `arguments`; ranks meet in nki.collectives.
+
+        Returns a list of the ranks' results. `sterna.launch(kernel, arguments)` is the same.
+        """
+        return session.launch(self.func, list(arguments), **self._launch_options())
+
+    def _launch_options(self):
+        return {
+            "bind_names": self._argument_names,
+            "schedule": self._apply_schedule if self._schedule else None,
+            "cores": self.lnc or 1,
+            "grid": 0 if self.lnc is None else 1,
+        }
 
     def __getitem__(self, lnc):
         count = lnc[0] if isinstance(lnc, tuple) and len(lnc) == 1 else lnc

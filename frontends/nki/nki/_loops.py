@@ -120,6 +120,6 @@ def _device_print(src, prefix=""):
     """Prints a tensor when the program runs."""
 
 
-def device_print(prefix, tensor):
-    """Prints `prefix` and the values of `tensor` when the program runs."""
-    _device_print(tensor, f"{prefix}")
+def device_print(print_prefix, tensor):
+    """Prints `print_prefix` and the values of `tensor` when the program runs."""
+    _device_print(tensor, f"{print_prefix}")

@@ -2,10 +2,10 @@
 """Memories and tensors."""
 
 import enum
+import os
 
 from nki import _dtypes
 from nki._remarks import fail
-from nki._unavailable import later
 from sterna import _core, settings
 
 
@@ -13,6 +13,7 @@ class MemoryRegion(enum.Enum):
     """Where a tensor lives."""
 
     hbm = 0
+    private_hbm = 0
     sbuf = 1
     psum = 2
     shared_hbm = 3
@@ -78,7 +79,7 @@ def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     return _core.current().tensor(shape, dtype, memory, name or None, buffer is shared_hbm, address)
 
 
-def empty_like(x, *, dtype=None, buffer=None, name=""):
+def empty_like(x, dtype=None, buffer=None, name=""):
     """A tensor without values, of x's shape."""
     return allocate(x.shape, dtype or x.dtype, buffer or x.buffer, name)
 
@@ -91,15 +92,19 @@ def full(shape, fill_value, dtype, buffer=sbuf, name="", address=None):
     if not is_hbm(buffer):
         isa.memset(made, fill_value)
         return made
-    # HBM is written by DMA from a filled tile, a block of rows at a time.
-    rows = made.shape[0] if len(made.shape) > 1 else 1
-    flat = made.reshape((rows, made.size // rows)) if made.size else made
-    for start in range(0, rows, 128):
-        block = flat[start : min(start + 128, rows)]
+    for block in row_blocks(made):
         tile = allocate(block.shape, dtype, sbuf)
         isa.memset(tile, fill_value)
         isa.dma_copy(dst=block, src=tile)
     return made
+
+
+def row_blocks(tensor):
+    """HBM is written by DMA from a tile, a block of rows at a time: the blocks."""
+    rows = tensor.shape[0] if len(tensor.shape) > 1 else 1
+    flat = tensor.reshape((rows, tensor.size // rows)) if tensor.size else tensor
+    for start in range(0, rows, 128):
+        yield flat[start : min(start + 128, rows)]
 
 
 def zeros(shape, dtype, buffer=sbuf, name="", address=None):
@@ -112,7 +117,7 @@ def ones(shape, dtype, buffer=sbuf, name="", address=None):
     return full(shape, 1, dtype, buffer=buffer, name=name, address=address)
 
 
-def zeros_like(x, *, dtype=None, buffer=None, name=""):
+def zeros_like(x, dtype=None, buffer=None, name=""):
     """A tensor of zeros, of x's shape."""
     return zeros(x.shape, dtype or x.dtype, buffer=buffer or x.buffer, name=name)
 
@@ -155,11 +160,11 @@ class _TileSize:
 tile_size = _TileSize()
 
 
-def shared_constant(value, dtype=None):
+def shared_constant(constant, dtype=None):
     """A constant array in HBM; a numpy array or the path of a .npy file."""
     import numpy as np
 
-    array = np.array(np.load(value) if isinstance(value, str) else value, order="C")
+    array = np.array(np.load(constant) if isinstance(constant, (str, os.PathLike)) else constant, order="C")
     if dtype is not None:
         array = array.astype(_dtypes.numpy_dtype(str(dtype)))
     address, _ = array.__array_interface__["data"]
@@ -178,6 +183,3 @@ def shared_identity_matrix(n, dtype=_dtypes.ALL["uint8"], dst=None):
         made, pattern=[[-1, n]], channel_multiplier=1, on_true_tile=ones_tile, on_false_value=0.0, cmp_op=nl.equal
     )
     return made
-
-
-rand = later("nl.rand", "the random generators come with the next release.")

@@ -11,7 +11,6 @@ from nki import _memory
 from nki import _operators as ops
 from nki._dtypes import ALL as _DTYPES
 from nki._remarks import compat, fail
-from nki._unavailable import later
 from sterna import _core
 
 _FLOAT32 = _DTYPES["float32"]
@@ -22,7 +21,7 @@ def _tile_shape(shape):
     return shape if len(shape) > 1 else (*shape, 1)
 
 
-def load(src, *, dtype=None):
+def load(src, dtype=None):
     """An SBUF tile with the values of `src` in HBM."""
     made = _memory.allocate(_tile_shape(src.shape), dtype or src.dtype)
     nki.isa.dma_copy(made, src)
@@ -40,7 +39,7 @@ def store(dst, value):
     nki.isa.dma_copy(dst, value)
 
 
-def load_transpose2d(src, *, dtype=None):
+def load_transpose2d(src, dtype=None):
     """An SBUF tile with the transpose of `src` in HBM: rows become columns, the other axes of a row are flattened."""
     if src.ndim < 2:
         fail("LT1", f"load_transpose2d takes a source with rows and columns, not {list(src.shape)}.")
@@ -56,7 +55,7 @@ def load_transpose2d(src, *, dtype=None):
     return made if dtype is None or dtype == src.dtype else copy(made, dtype=dtype)
 
 
-def copy(x, *, dtype=None):
+def copy(x, dtype=None):
     """A copy in SBUF, by the vector engine."""
     if _memory.is_hbm(x.buffer):
         return load(x, dtype=dtype)
@@ -73,9 +72,10 @@ def cast(x, dtype):
     return copy(x, dtype=dtype)
 
 
-def broadcast_to(x, shape):
-    """A view that repeats dimensions of size 1."""
-    return x.broadcast_to(shape)
+def broadcast_to(x, shape, dtype=None):
+    """A view that repeats dimensions of size 1; a copy where the type differs."""
+    made = x.broadcast_to(shape)
+    return made if dtype is None or dtype == x.dtype else copy(made, dtype=dtype)
 
 
 def expand_dims(x, axis):
@@ -83,7 +83,7 @@ def expand_dims(x, axis):
     return x.expand_dim(axis)
 
 
-def transpose(x, *, dtype=None):
+def transpose(x, dtype=None):
     """The transpose of a 2-D tile, in PSUM."""
     x = _as_sbuf(x)
     made = _memory.allocate((x.shape[1], x.shape[0]), x.dtype, _memory.psum)
@@ -91,7 +91,7 @@ def transpose(x, *, dtype=None):
     return made if dtype is None or dtype == x.dtype else copy(made, dtype=dtype)
 
 
-def matmul(x, y, *, transpose_x=False):
+def matmul(x, y, transpose_x=False):
     """x @ y (x.T @ y if transpose_x) of tiles, in PSUM: float32 [M, N]."""
     y = _as_sbuf(y)
     stationary = _as_sbuf(x) if transpose_x else copy(transpose(x))
@@ -104,7 +104,7 @@ def _as_sbuf(x):
     return x if x.buffer is _memory.sbuf else copy(x)
 
 
-def where(condition, x, y, *, dtype=None):
+def where(condition, x, y, dtype=None):
     """x where the condition is not zero, else y."""
     condition = ops.in_sbuf(condition)
     tiles = [t for t in (x, y) if isinstance(t, _core.Tensor)]
@@ -187,47 +187,47 @@ def _reduce_partitions(op, x, axes, dtype, keepdims):
     return out if keepdims or len(axes) < 2 else out.reshape((1, 1))
 
 
-def sum(x, axis, *, dtype=None, keepdims=False):
+def sum(x, axis, dtype=None, keepdims=False):
     """Sum over the last axes."""
     return _reduce(ops.OPERATORS["add"], x, axis, dtype, keepdims)
 
 
-def prod(x, axis, *, dtype=None, keepdims=False):
+def prod(x, axis, dtype=None, keepdims=False):
     """Product over the last axes."""
     return _reduce(ops.OPERATORS["multiply"], x, axis, dtype, keepdims)
 
 
-def max(x, axis, *, dtype=None, keepdims=False):
+def max(x, axis, dtype=None, keepdims=False):
     """Maximum over the last axes."""
     return _reduce(ops.OPERATORS["maximum"], x, axis, dtype, keepdims)
 
 
-def min(x, axis, *, dtype=None, keepdims=False):
+def min(x, axis, dtype=None, keepdims=False):
     """Minimum over the last axes."""
     return _reduce(ops.OPERATORS["minimum"], x, axis, dtype, keepdims)
 
 
-def all(x, axis, *, dtype=None, keepdims=False):
+def all(x, axis, dtype=None, keepdims=False):
     """1 where every element of the last axes is not zero."""
     return _reduce(ops.OPERATORS["logical_and"], x, axis, dtype, keepdims)
 
 
-def mean(x, axis, *, dtype=None, keepdims=False):
+def mean(x, axis, dtype=None, keepdims=False):
     """Mean over the last axes."""
     count = math.prod(x.shape[a] for a in _axes(x, axis))
     total = _reduce(ops.OPERATORS["add"], x, axis, _FLOAT32, keepdims)
     return ops.binary(ops.OPERATORS["multiply"], total, 1.0 / count, dtype or x.dtype)
 
 
-def var(x, axis, *, dtype=None, keepdims=True):
-    """Variance over the last axes; dimensions are kept."""
+def var(x, axis, dtype=None, keepdims=False):
+    """Variance over the last axes; dimensions are always kept, as the document says."""
     average = mean(x, axis, dtype=_FLOAT32, keepdims=True)
     centred = ops.binary(ops.OPERATORS["subtract"], x, average, _FLOAT32)
     squares = ops.binary(ops.OPERATORS["multiply"], centred, centred, _FLOAT32)
     return mean(squares, axis, dtype=dtype or x.dtype, keepdims=True)
 
 
-def softmax(x, axis=-1, *, dtype=None):
+def softmax(x, axis=-1, dtype=None):
     """exp(x - max) / sum over the last axes."""
     largest = max(x, axis, dtype=_FLOAT32, keepdims=True)
     shifted = ops.binary(ops.OPERATORS["subtract"], x, largest, _FLOAT32)
@@ -236,19 +236,30 @@ def softmax(x, axis=-1, *, dtype=None):
     return ops.binary(ops.OPERATORS["divide"], powers, total, dtype or x.dtype)
 
 
-def rms_norm(x, w, axis, n, *, epsilon=1e-6, dtype=None):
-    """x * w / sqrt(sum(x^2) / n + epsilon) over the last axes."""
-    squares = ops.unary(ops.OPERATORS["square"], x, _FLOAT32)
+def rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None):
+    """x * w / sqrt(sum(x^2) / n + epsilon) over the last axes; intermediate tiles are of compute_dtype, else float32."""
+    between = compute_dtype or _FLOAT32
+    squares = ops.unary(ops.OPERATORS["square"], x, between)
     total = sum(squares, axis, keepdims=True)
     scaled = ops.binary(ops.OPERATORS["add"], ops.binary(ops.OPERATORS["multiply"], total, 1.0 / n), epsilon)
     factor = ops.unary(ops.OPERATORS["rsqrt"], scaled)
-    normal = ops.binary(ops.OPERATORS["multiply"], x, factor, _FLOAT32)
+    normal = ops.binary(ops.OPERATORS["multiply"], x, factor, between)
     return ops.binary(ops.OPERATORS["multiply"], normal, w, dtype or x.dtype)
 
 
-gather_flattened = later("nl.gather_flattened", "use nisa.nc_n_gather, or wait for the next release.")
-dropout = later("nl.dropout", "the random generators come with the next release.")
-random_seed = later("nl.random_seed", "the random generators come with the next release.")
+# --- gather
+
+
+def gather_flattened(data, indices, axis=0, dtype=None):
+    """Elements of each partition of `data`, its free axes flattened, by the indices in the same partition."""
+    if axis != 0:
+        fail("GF1", f"gather_flattened gathers along the flattened free axes, axis=0; axis={axis} is not defined.")
+    data, indices = ops.in_sbuf(data), ops.in_sbuf(indices)
+    if indices.dtype != _DTYPES["uint32"]:
+        indices = copy(indices, dtype=_DTYPES["uint32"])
+    made = _memory.allocate(indices.shape, data.dtype)
+    nki.isa.nc_n_gather(made, _as_sbuf(data), _as_sbuf(indices))
+    return made if dtype is None or dtype == data.dtype else copy(made, dtype=dtype)
 
 
 # --- methods of tiles

@@ -1,20 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nki.collectives`: named, not there yet."""
+"""Collectives over ranks, with the signatures of nki.collectives (SDK 2.32).
 
-from nki._unavailable import later
+`sterna.launch(kernel, arguments)` runs a kernel on several ranks; a kernel called by itself is rank 0 of 1.
+"""
 
-_WHY = "collectives over ranks come with the next release; this one runs a single core."
+from nki import language as nl
+from nki._declare import instruction
+from nki._objects import NKIObject
+from nki._remarks import fail as _fail
+from sterna import _core
 
 
-class ReplicaGroup:
-    """Lists of ranks that communicate."""
+class ReplicaGroup(NKIObject):
+    """Lists of ranks that communicate; a rank is in one of them."""
 
     def __init__(self, groups):
-        self.groups = [list(group) for group in groups]
+        self.groups = [[int(rank) for rank in group] for group in groups]
+
+    def __repr__(self):
+        return f"ReplicaGroup({self.groups})"
 
 
-for _name in (
-    "all_reduce all_gather reduce_scatter all_to_all all_gather_v all_to_all_v collective_permute collective_permute_implicit "
-    "collective_permute_implicit_reduce collective_permute_implicit_current_processing_rank_id rank_id"
-).split():
-    globals()[_name] = later(f"nki.collectives.{_name}", _WHY)
+@instruction
+def _all_reduce(dst, src, group, op, name=None):
+    """dst = op over the ranks' src."""
+
+
+@instruction
+def _all_gather(dst, src, group, dim, name=None):
+    """dst = the ranks' src one behind the other."""
+
+
+@instruction
+def _reduce_scatter(dst, src, group, op, dim, name=None):
+    """dst = a part of the reduction of the ranks' src."""
+
+
+@instruction
+def _all_to_all(dst, src, group, dim, name=None):
+    """Ranks exchange parts."""
+
+
+@instruction
+def _all_to_all_v(dst, src, metadata, group, counts_known, has_places, uniform, name=None):
+    """Ranks exchange chunks of sizes known at run time."""
+
+
+@instruction
+def _collective_permute(dst, src, pairs, name=None):
+    """dst of each target = src of its source."""
+
+
+@instruction
+def _collective_permute_implicit(dst, src, group, channel, name=None):
+    """dst of each rank's successor = src."""
+
+
+_permute_reduce = _core.instruction(
+    "collective_permute_implicit", ("dst", "src", "src1", "group", "op", "channel", "name"), (None,), lambda: None
+)
+
+
+@instruction
+def _rank_id(dst, name=None):
+    """dst = this rank."""
+
+
+@instruction
+def _ring_rank_id(dst, group, iteration, channel, name=None):
+    """dst = the rank whose data is here."""
+
+
+def _text(group):
+    lists = group.groups if isinstance(group, ReplicaGroup) else group
+    return str([[int(rank) for rank in ranks] for ranks in lists])
+
+
+def _pairs(what, srcs, dsts, many=True):
+    """(src, dst) of each tensor of a coalesced collective; a single tensor stands for a list of one."""
+    srcs = srcs if isinstance(srcs, (list, tuple)) else [srcs]
+    dsts = dsts if isinstance(dsts, (list, tuple)) else [dsts]
+    if len(srcs) != len(dsts) or not srcs:
+        _fail("CC11", f"{what} has {len(srcs)} sources and {len(dsts)} destinations; give as many of each.", "rule broken")
+    if len(srcs) > 1 and (not many or any(_on_chip(tensor) for tensor in srcs)):
+        _fail("CC12", f"{what} takes one tensor here: several in one call must be in HBM.", "rule broken")
+    return zip(srcs, dsts)
+
+
+def _on_chip(tensor):
+    return tensor.buffer in (nl.sbuf, nl.psum)
+
+
+def all_reduce(srcs, dsts, replica_group, op, priority=None, name=None):
+    """Each dst = op (add, minimum, maximum) over the ranks' src, in the order of the group."""
+    for src, dst in _pairs("all_reduce", srcs, dsts):
+        _all_reduce(dst, src, _text(replica_group), op, name)
+
+
+def all_gather(srcs, dsts, replica_group, collective_dim, priority=None, name=None):
+    """Each dst = the ranks' src one behind the other along collective_dim."""
+    for src, dst in _pairs("all_gather", srcs, dsts):
+        _all_gather(dst, src, _text(replica_group), collective_dim, name)
+
+
+def reduce_scatter(srcs, dsts, replica_group, collective_dim, op, priority=None, name=None):
+    """Each dst = this rank's part along collective_dim of the reduction of the ranks' src."""
+    for src, dst in _pairs("reduce_scatter", srcs, dsts):
+        _reduce_scatter(dst, src, _text(replica_group), op, collective_dim, name)
+
+
+def all_to_all(srcs, dsts, replica_group, collective_dim, priority=None, name=None):
+    """Part j of rank i's dst = part i of rank j's src, along collective_dim."""
+    for src, dst in _pairs("all_to_all", srcs, dsts):
+        _all_to_all(dst, src, _text(replica_group), collective_dim, name)
+
+
+def all_gather_v(
+    srcs,
+    dsts,
+    replica_group,
+    metadata_tensor,
+    recv_counts_known=False,
+    has_rdispls=False,
+    priority=None,
+    name=None,
+):
+    """Every rank sends one chunk, of a size known at run time, to all; rows of metadata_tensor: count, place, received, places."""
+    for src, dst in _pairs("all_gather_v", srcs, dsts, many=False):
+        _all_to_all_v(dst, src, metadata_tensor, _text(replica_group), recv_counts_known, has_rdispls, True, name)
+
+
+def all_to_all_v(
+    srcs,
+    dsts,
+    replica_group,
+    metadata_tensor,
+    recv_counts_known=False,
+    has_rdispls=False,
+    priority=None,
+    name=None,
+):
+    """Ranks send each other chunks of sizes known at run time; rows of metadata_tensor: counts, places, received, places."""
+    for src, dst in _pairs("all_to_all_v", srcs, dsts, many=False):
+        _all_to_all_v(dst, src, metadata_tensor, _text(replica_group), recv_counts_known, has_rdispls, False, name)
+
+
+def collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None):
+    """dst of each target rank = src of its source rank."""
+    for src, dst in _pairs("collective_permute", srcs, dsts, many=False):
+        _collective_permute(dst, src, _text(source_target_pairs), name)
+
+
+def _channels(what, channel_ids, *lists):
+    if any(len(one) != len(channel_ids) for one in lists):
+        _fail("CC11", f"{what} takes one list of tensors for each of its {len(channel_ids)} channels.", "rule broken")
+    for channel, *tensors in zip(channel_ids, *lists):
+        if any(len(inner) != 1 for inner in tensors):
+            _fail("CC12", f"{what} takes one tensor a channel.", "rule broken")
+        yield channel, [inner[0] for inner in tensors]
+
+
+def collective_permute_implicit(
+    srcs_by_channel, dsts_by_channel, replica_group, channel_ids=(0,), priority=None, name=None
+):
+    """Each rank's src goes to the dst of its successor in the ring of its group."""
+    what = "collective_permute_implicit"
+    for channel, (src, dst) in _channels(what, channel_ids, srcs_by_channel, dsts_by_channel):
+        _collective_permute_implicit(dst, src, _text(replica_group), channel, name)
+
+
+def collective_permute_implicit_reduce(
+    srcs0_by_channel, srcs1_by_channel, dsts_by_channel, replica_group, op, channel_ids=(0,), priority=None, name=None
+):
+    """Each rank's op(src0, src1) goes to the dst of its successor in the ring of its group."""
+    what = "collective_permute_implicit_reduce"
+    lists = (srcs0_by_channel, srcs1_by_channel, dsts_by_channel)
+    for channel, (src0, src1, dst) in _channels(what, channel_ids, *lists):
+        _permute_reduce(dst, src0, src1, _text(replica_group), op, channel, name)
+
+
+def rank_id(name=None):
+    """This rank, in a register."""
+    register = _core.current().register()
+    _rank_id(register, name)
+    return register
+
+
+def collective_permute_implicit_current_processing_rank_id(iteration_id, replica_group, channel_id=0, name=None):
+    """The rank whose data is here after `iteration_id` turns of the ring, in a register."""
+    register = _core.current().register()
+    _ring_rank_id(register, _text(replica_group), iteration_id, channel_id, name)
+    return register

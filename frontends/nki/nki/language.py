@@ -4,6 +4,7 @@
 Each operator is two things, as in NKI: a function on tiles, and the constant that instructions take as `op=`.
 """
 
+from nki import _views as _views
 from nki._dtypes import ALL as _DTYPES
 from nki._dtypes import DType
 from nki._loops import (
@@ -34,7 +35,6 @@ from nki._memory import (
     ones,
     private_hbm,
     psum,
-    rand,
     sbuf,
     shared_constant,
     shared_hbm,
@@ -46,12 +46,12 @@ from nki._memory import (
 from nki._objects import NKIObject
 from nki._operators import *  # noqa: F403
 from nki._operators import OPERATORS as _OPERATORS
+from nki._random import dropout, rand, random_seed
 from nki._tiles import (
     all,
     broadcast_to,
     cast,
     copy,
-    dropout,
     expand_dims,
     gather_flattened,
     load,
@@ -61,7 +61,6 @@ from nki._tiles import (
     mean,
     min,
     prod,
-    random_seed,
     rms_norm,
     softmax,
     store,

