@@ -63,8 +63,7 @@ struct PackedType {
   NumpyDtype proto{};
   std::string qualified{};
 };
-PackedType packed_types[] = {
-    {DType::kFloat8E4M3FNx4, 'x'}, {DType::kFloat8E5M2x4, 'y'}, {DType::kFloat4E2M1FNx4, 'z'}};
+PackedType packed_types[] = {{DType::kFloat8E4M3FNx4, 'x'}, {DType::kFloat8E5M2x4, 'y'}, {DType::kFloat4E2M1FNx4, 'z'}};
 
 const PackedType* type_of(PyObject* element) {
   for (const PackedType& t : packed_types)
@@ -125,7 +124,8 @@ int set_item(PyObject* item, void* data, void*) {
     bits = bits_of(item);
   } else if (!PyLong_Check(item) || PyLong_AsLong(item) != 0) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "an element of %s is made of 0 or of its own kind; sterna.x4.static_cast packs numbers",
+    PyErr_Format(PyExc_TypeError,
+                 "an element of %s is made of 0 or of its own kind; sterna.x4.static_cast packs numbers",
                  std::string(name(t.dtype)).c_str());
     return -1;
   }
@@ -218,9 +218,8 @@ bool register_type(PackedType& t, Pointer* api, PyObject* generic, PyObject* num
 
 bool register_comparisons(const PackedType& t, Pointer* api, PyObject* numpy) {
   const bool wide = size_of(t.dtype) == 4;
-  const std::pair<const char*, Loop> loops[] = {
-      {"equal", wide ? compare_loop<4, true> : compare_loop<2, true>},
-      {"not_equal", wide ? compare_loop<4, false> : compare_loop<2, false>}};
+  const std::pair<const char*, Loop> loops[] = {{"equal", wide ? compare_loop<4, true> : compare_loop<2, true>},
+                                                {"not_equal", wide ? compare_loop<4, false> : compare_loop<2, false>}};
   auto* add = reinterpret_cast<int (*)(PyObject*, int, Loop, const int*, void*)>(api[kRegisterLoop]);
   for (const auto& [ufunc_name, loop] : loops) {
     PyObject* ufunc = PyObject_GetAttrString(numpy, ufunc_name);

@@ -283,6 +283,7 @@ PyMethodDef methods[] = {
     method("register", add_register, METH_VARARGS, "register(frozen=False)"),
     method("set_core", set_core, METH_O, "set_core(number): that core records what follows."),
     method("core_ended", core_ended, METH_O, "core_ended(number): its function has returned."),
+    method("run_again", recording_run_again, METH_O, "run_again(arguments): the program on other arguments."),
     method("launch", recording_launch, METH_O | METH_STATIC, "launch(recordings): runs finished recordings as ranks."),
     method("flush", flush_method, METH_NOARGS, "Executes what is recorded so far."),
     method("settle", settle, METH_NOARGS, "Executes what came before an error of the recording."),

@@ -8,6 +8,7 @@ namespace sterna::python {
 
 // results.cc
 PyObject* recording_launch(PyObject* self, PyObject* recordings);
+PyObject* recording_run_again(PyObject* self, PyObject* arguments);
 PyObject* recording_finish(PyObject* self, PyObject* args);
 PyObject* recording_result(PyObject* self, PyObject* tensor);
 PyObject* recording_written(PyObject* self, PyObject* tensor);

@@ -127,6 +127,36 @@ PyObject* recording_finish(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+/// run_again([(address, writable, owner), ...]): the recorded program on other arguments, in the order of its parameters.
+PyObject* recording_run_again(PyObject* self, PyObject* list) {
+  Recording& r = *recording_of(self)->self;
+  const std::vector<uint32_t>& parameters = r.builder.program().parameters;
+  r.run.reset();
+  r.bound.clear();
+  r.bound_done = 0;
+  r.done = false;
+  r.fabric = nullptr;
+  r.rank = 0;
+  r.warnings_shown = 0;
+  r.shown.clear();
+  std::fill(r.machine_warnings_shown.begin(), r.machine_warnings_shown.end(), 0);
+  if (!for_each_item(list, "arguments", [&](PyObject* item) {
+        unsigned long long address;
+        int writable;
+        PyObject* owner;
+        if (!PyArg_ParseTuple(item, "KpO", &address, &writable, &owner)) return false;
+        if (r.bound.size() == parameters.size()) return wrong_type("arguments", "a list as long as the parameters", list);
+        r.bound.push_back({parameters[r.bound.size()], {reinterpret_cast<void*>(address), writable != 0}});
+        r.keep.push_back(Py_NewRef(owner));
+        return true;
+      }))
+    return nullptr;
+  if (!r.flush(true)) return nullptr;
+  r.done = true;
+  if (!check_parameters(r)) return nullptr;
+  Py_RETURN_NONE;
+}
+
 /// launch(recordings): executes recordings that were finished without executing, as ranks 0, 1, ... of one launch.
 PyObject* recording_launch(PyObject*, PyObject* list) {
   std::vector<Recording*> ranks;

@@ -6,8 +6,9 @@ import warnings
 
 import numpy as np
 
-from sterna import _core, arrays, profiler, settings
+from sterna import _core, arrays, cache, profiler, settings
 from sterna.arrays import numpy_dtype as numpy_dtype
+from sterna.cache import cache as kernels
 from sterna.cores import Recorder
 from sterna.faults import BadInput, RuleError, SternaWarning, WrongType, warn_caller
 
@@ -78,6 +79,13 @@ class Call:
         self._find_overlaps(made)
         self.arguments.append(made)
         return tensor
+
+    def add_known(self, original, array, tensor):
+        """An argument of a program that is run again, as parameter `tensor`."""
+        kind = arrays.kind_of(original)
+        if kind is not None and kind is not arrays.NUMPY:
+            self._kind = kind
+        self.arguments.append(_Argument(original, array, array, tensor))
 
     def _find_overlaps(self, argument):
         for other in self.arguments:
@@ -152,9 +160,14 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
 
     cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one.
     """
+    profile = profiler.active()
+    signature = None if profile else _signature(function, args, kwargs, schedule, cores, grid)
+    entry = kernels.take(signature.key) if signature else None
+    if entry:
+        return _run_again(entry, signature)
+    seen = _dependencies(function, signature) if signature and kernels.wants(signature.key) else None
     recording = _new_recording(function, cores, grid)
     call = Call(recording)
-    profile = profiler.active()
     clock = profiler.Clock(recording) if profile else None
     values = profile is None or profile.values
     with recording:
@@ -173,7 +186,64 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
     shaped = form([call.result(tensor, values) for tensor in results])
     if profile:
         profile.add(recording, function, args, kwargs, clock)
+    elif seen and not recording.host_read and seen.hold():  # a recording that changed what it sees is not kept
+        _keep(signature, call, seen, results, form)
     return shaped
+
+
+def _signature(function, args, kwargs, schedule, cores, grid):
+    """The key of a call in the kernel cache; None when it is not cached."""
+    if schedule or not cache.enabled() or settings.eager():
+        return None
+    options = (
+        settings.target(),
+        cores,
+        grid,
+        settings.nki_version(),
+        settings.strict(),
+        settings.uninit(),
+        settings.threads(),
+        settings.rounding_seed(),
+    )
+    try:
+        signature = cache.Signature(function, options, args, kwargs, arrays.kind_of)
+        hash(signature.key)
+    except (cache.Uncacheable, TypeError):
+        return None
+    return signature
+
+
+def _run_again(entry, signature):
+    settings.check()
+    recording = entry.recording
+    call = Call(recording)
+    for (original, array), tensor in zip(signature.arrays, entry.parameters):
+        call.add_known(original, array, tensor)
+    try:
+        memories = [(a.__array_interface__["data"][0], a.flags.writeable, a) for _, a in signature.arrays]
+        try:
+            recording.run_again(memories)
+        finally:
+            call.copy_back()
+        return entry.form([call.result(tensor) for tensor in entry.results])
+    finally:
+        kernels.give_back(entry)
+
+
+def _dependencies(function, signature):
+    try:
+        return cache.Dependencies(function, *signature.objects)
+    except cache.Uncacheable:
+        return None
+
+
+def _keep(signature, call, dependencies, results, form):
+    if len(call.arguments) != len(signature.arrays):
+        return
+    parameters = [argument.tensor for argument in call.arguments]
+    entry = cache.Entry(call.recording, dependencies, parameters, results, form)
+    call.recording.release()
+    kernels.keep(signature.key, entry)
 
 
 def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):

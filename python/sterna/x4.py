@@ -41,7 +41,12 @@ def pack(values, dtype):
     if dtype.itemsize == 4:
         return np.frombuffer(_core.encode(dtype.name.removesuffix("_x4"), values), dtype=dtype).reshape(shape).copy()
     nibbles = np.frombuffer(_core.encode("float4_e2m1fn", values), dtype=np.uint8).reshape(-1, PACKED)
-    return (nibbles.astype(np.uint16) << np.arange(0, 16, 4, dtype=np.uint16)).sum(1, dtype=np.uint16).view(dtype).reshape(shape)
+    return (
+        (nibbles.astype(np.uint16) << np.arange(0, 16, 4, dtype=np.uint16))
+        .sum(1, dtype=np.uint16)
+        .view(dtype)
+        .reshape(shape)
+    )
 
 
 def unpack(packed):

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sterna/numerics/mx.h"
+
 #include <cmath>
 
 #include "sterna/isa/tensor.h"
 #include "sterna/isa/test_fixture.h"
 #include "sterna/isa/vector.h"
-#include "sterna/numerics/mx.h"
 
 namespace sterna {
 namespace {
@@ -33,7 +34,8 @@ class MxTest : public IsaTest {
       words[i] = word;
       unpack_x4(type, &word, four.data());
       const auto p = static_cast<int64_t>(i) / cols, c = static_cast<int64_t>(i) % cols;
-      for (int64_t j = 0; j < 4; ++j) places[static_cast<size_t>((4 * p + j) * cols + c)] = four[static_cast<size_t>(j)];
+      for (int64_t j = 0; j < 4; ++j)
+        places[static_cast<size_t>((4 * p + j) * cols + c)] = four[static_cast<size_t>(j)];
     }
     return with_bits({partitions, cols}, words, type);
   }

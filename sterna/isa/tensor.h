@@ -20,9 +20,9 @@ namespace sterna::tensor_engine {
 /// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating;
 ///         is_transpose with the identity as moving keeps the bits of stationary on chips that can, when it overwrites
 /// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
-/// row) MM9 (dst type) TILE1 TILE2 TILE3 TILE4 (array tile) MM11 (moving is the identity of a transpose) MM12 (dst has the type of transposed data)
-/// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM location
-/// overwrites, later ones add
+/// row) MM9 (dst type) TILE1 TILE2 TILE3 TILE4 (array tile) MM11 (moving is the identity of a transpose) MM12 (dst has
+/// the type of transposed data) Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM
+/// location overwrites, later ones add
 struct NcMatmul {
   static constexpr Info info{"nc_matmul", 0x60, "dst (+)= stationary^T @ moving", "nki.isa.nc_matmul"};
   View dst, stationary, moving;
@@ -123,9 +123,9 @@ inline Status NcMatmul::check_double_row(const Rules& r) const {
   if (tile_size.n == 2 && tile_size.value[1] != r.chip->tensor.columns)
     return broken("double_row does not go with column tiles of the array.");
   if (two_rows(stationary) && two_rows(moving)) return {};
-  return r.compat("MM8", cat("double_row is documented for operands of shapes [K, 2, M] and [K, 2, N]; stationary ",
-                             shape_text(stationary), " and moving ", shape_text(moving),
-                             " are taken as their halves."));
+  return r.compat("MM8",
+                  cat("double_row is documented for operands of shapes [K, 2, M] and [K, 2, N]; stationary ",
+                      shape_text(stationary), " and moving ", shape_text(moving), " are taken as their halves."));
 }
 
 /// dst[n, p] = data[p, n], all free axes flattened.

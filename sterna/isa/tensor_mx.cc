@@ -62,8 +62,7 @@ void pack_mx(const MxOperand& o, bool moving, int64_t begin, int64_t end, float*
       MxBlocks blocks{o.data.dtype, {}, nullptr};
       for (int64_t r = 0; r < kMxRows; ++r)
         blocks.rows[r] = adjoining(o.data, group * kMxRows + r, col, n, gathered[r]);
-      blocks.scales =
-          static_cast<const uint8_t*>(adjoining(scales, group % kScaleRows, col, n, gathered[kMxRows]));
+      blocks.scales = static_cast<const uint8_t*>(adjoining(scales, group % kScaleRows, col, n, gathered[kMxRows]));
       dequantize_blocks(blocks, dequantised, kColumns, n);
       const OperandRows rows{DType::kFloat32, dequantised, kColumns * ptrdiff_t{sizeof(float)}, sizeof(float)};
       const DepthSlots slots{depth, group * kMxBlock, 1};

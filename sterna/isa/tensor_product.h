@@ -33,9 +33,9 @@ struct ProductSize {
 /// Products above this many multiply-adds are worth splitting over threads.
 inline constexpr int64_t kThreadedProduct = 1 << 19;
 
-/// dst (+)= the product of packed operands; `d` is dst, opened before the operands were packed, since opening may fault.
-/// `pack(begin, end)` packs these panels of the moving operand, which each thread does for its own panels just before it
-/// uses them, so that they stay in its cache.
+/// dst (+)= the product of packed operands; `d` is dst, opened before the operands were packed, since opening may
+/// fault. `pack(begin, end)` packs these panels of the moving operand, which each thread does for its own panels just
+/// before it uses them, so that they stay in its cache.
 template <class Pack>
 void multiply_into(Machine& m, const View& dst, const Operand& d, Accumulation how, ProductSize size,
                    const float* stationary, const float* moving, const Pack& pack) {
@@ -49,7 +49,7 @@ void multiply_into(Machine& m, const View& dst, const Operand& d, Accumulation h
       for (int64_t r = 0; r < size.rows; ++r) load_row(d, r, 0, size.cols, scratch.data() + r * size.cols);
   }
   const PackedProduct product{
-      stationary, moving,     out, size.depth, size.rows, size.cols, how.mixed ? Accumulate::kOverwrite : how.mode};
+      stationary, moving, out, size.depth, size.rows, size.cols, how.mixed ? Accumulate::kOverwrite : how.mode};
   const ptrdiff_t panels = moving_panels(size.cols), blocks = stationary_blocks(size.rows);
   auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
     pack(begin, end);

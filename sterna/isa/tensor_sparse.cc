@@ -40,18 +40,16 @@ Status NcMatmulSparse::check(const Rules& r) {
   bool known = false;
   for (const auto& [kept, of] : kPatterns)
     known = known || (pattern.n == 2 && pattern.value[0] == kept && pattern.value[1] == of);
-  if (!known)
-    return broken("SP2", "The patterns of structured sparsity are 4:16, 4:12, 4:8, 2:8, 2:4, 1:4 and 1:2.");
+  if (!known) return broken("SP2", "The patterns of structured sparsity are 4:16, 4:12, 4:8, 2:8, 2:4, 1:4 and 1:2.");
   const auto& limits = r.chip->limits;
   const int64_t c = compression();
   if (stationary.rows() != moving.rows() || tags.rows() != moving.rows() || moving.rows() > limits.partitions ||
       moving.rows() % pattern.value[0] != 0 || moving.ndim < 3 || moving.dims[1].count != c ||
       tags.cols() != (stationary.cols() + kTagsInWord - 1) / kTagsInWord || dst.rows() != stationary.cols() ||
       dst.cols() != columns() || stationary.cols() > limits.stationary_free || columns() > limits.moving_free)
-    return broken(
-        "SP3", cat("stationary ", shape_text(stationary), ", moving ", shape_text(moving), ", tags ", shape_text(tags),
-                   ", dst ", shape_text(dst), ": expected [K, M], [K, ", c, ", N], [K, ceil(M / 4)] and [M, N], K a ",
-                   "multiple of ", pattern.value[0], "."));
+    return broken("SP3", cat("stationary ", shape_text(stationary), ", moving ", shape_text(moving), ", tags ",
+                             shape_text(tags), ", dst ", shape_text(dst), ": expected [K, M], [K, ", c,
+                             ", N], [K, ceil(M / 4)] and [M, N], K a ", "multiple of ", pattern.value[0], "."));
   if (tags.dtype != DType::kUInt16) return broken("SP4", cat("'tags' is ", name(tags.dtype), "; it is uint16."));
   STERNA_TRY(check_matmul_types(stationary.dtype, moving.dtype, "SP4"));
   if (size_of(moving.dtype) == 4 && moving.dtype != DType::kTFloat32)

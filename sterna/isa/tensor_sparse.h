@@ -18,12 +18,13 @@ namespace sterna::tensor_engine {
 ///         stand in one uint16, column m in bits 4 (m % 4) and up. Tags of one column differ within a group
 /// Types   as nc_matmul, without float32; one fp32 chain from zero, places ascending, absent places left out
 /// Rules   SP1 (memories) SP2 (pattern) SP3 (shapes) SP4 (types) SP5 (tags: below B, different) SP6 (dst type) TILE1..4
-/// Source  the Trainium2 architecture guide (SDK 2.32) lists the patterns, the four-bit tags and the shapes; there is no
+/// Source  the Trainium2 architecture guide (SDK 2.32) lists the patterns, the four-bit tags and the shapes; there is
+/// no
 ///         public instruction, and no source says which place a tag means or in which order products are summed: both
 ///         are Sterna's own, trust assumed
 struct NcMatmulSparse {
   static constexpr Info info{"nc_matmul_sparse", 0x63, "dst (+)= stationary^T @ moving, stationary sparse",
-                             "Trainium2 architecture guide"};
+                             "NKI architecture guide, NeuronCore-v3"};
   View dst, stationary, moving, tags;
   Ints pattern{2, {4, 16}};
   Ints tile_position, tile_size;

@@ -17,9 +17,9 @@ Status check_side(const Rules& r, const ArrayTile& tile, int side, int64_t lanes
   bool known = false;
   for (int64_t n = lanes; n >= least && n % 2 == 0; n /= 2) known = known || size == n;
   if (!known || (side == 1 && tile.whole_columns && size != lanes))
-    return broken("TILE2", cat("tile_size ", pair_text(tile.size), " has ", size, " ", what, "; this matmul takes ",
-                               side == 1 && tile.whole_columns ? cat(lanes) : cat(lanes, " halved down to ", least),
-                               "."));
+    return broken("TILE2",
+                  cat("tile_size ", pair_text(tile.size), " has ", size, " ", what, "; this matmul takes ",
+                      side == 1 && tile.whole_columns ? cat(lanes) : cat(lanes, " halved down to ", least), "."));
   if (start < 0 || start % size != 0 || start + size > lanes)
     return broken("TILE3", cat("tile_position ", pair_text(tile.position), " starts at ", start,
                                "; it must be a multiple of the ", size, " ", what, " of a tile, inside the ", lanes,

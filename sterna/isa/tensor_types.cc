@@ -28,13 +28,12 @@ Status check_matmul_types(DType stationary, DType moving, const char* rule) {
   auto broken = [&](std::string text) { return Fault(FaultKind::kRuleBroken, rule, std::move(text)); };
   for (DType t : {stationary, moving})
     if (!is_input(t))
-      return broken(cat("A matmul does not take ", name(t),
-                        is_packed(t) ? "; nc_matmul_mx multiplies x4 elements." : "; it takes floats of 8 to 32 bits."));
+      return broken(
+          cat("A matmul does not take ", name(t),
+              is_packed(t) ? "; nc_matmul_mx multiplies x4 elements." : "; it takes floats of 8 to 32 bits."));
   if (is_wide(stationary) != is_wide(moving))
     return broken(cat("fp32 goes with fp32 only: stationary is ", name(stationary), ", moving ", name(moving), "."));
-  auto pair = [&](DType a, DType b) {
-    return (stationary == a && moving == b) || (stationary == b && moving == a);
-  };
+  auto pair = [&](DType a, DType b) { return (stationary == a && moving == b) || (stationary == b && moving == a); };
   if (pair(DType::kFloat8E4M3, DType::kFloat8E4M3FN))
     return broken("float8_e4m3 and float8_e4m3fn cannot be mixed in one matmul.");
   return {};

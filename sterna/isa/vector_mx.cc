@@ -88,8 +88,7 @@ Status QuantizeMx::execute(Machine& m) const {
   // Everything is read before anything is written: dst is narrower than src, and its scales lie in other rows.
   std::array<Snapshot, 1> of_dst, of_scales;
   take_snapshots(m, of_dst, d, s);
-  for (int64_t q = 0; q < src.rows() / kQuadrant; ++q)
-    take_snapshots(m, of_scales, scales[static_cast<size_t>(q)], s);
+  for (int64_t q = 0; q < src.rows() / kQuadrant; ++q) take_snapshots(m, of_scales, scales[static_cast<size_t>(q)], s);
   const MxScale how = ocp_scale ? MxScale::kOcp : MxScale::kDouble;
   over_rows(m, d.rows / kMxRows, s.cols * kMxRows,
             [&](int64_t begin, int64_t end) { quantize_rows(d, s, scales, how, begin, end); });

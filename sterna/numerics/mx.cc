@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over blocks have SIMD twins that do whole vectors; the definitions do the rest of a row, and all of it where
-// there is no SIMD.
+// The loops over blocks have SIMD twins that do whole vectors; the definitions do the rest of a row, and all of it
+// where there is no SIMD.
 #include "sterna/numerics/mx.h"
 
 #include <algorithm>

@@ -45,7 +45,9 @@ def dequantised(elements, scales):
         return (elements.astype(np.float64) * factor).astype(F32).transpose(0, 2, 1).reshape(4 * p, n)
 
 
-def product_case(name, title, s_type, m_type, partitions=32, rows=2, cols=3, dst="float32", scale="uint8", offset=0, seed=0):
+def product_case(
+    name, title, s_type, m_type, partitions=32, rows=2, cols=3, dst="float32", scale="uint8", offset=0, seed=0
+):
     rng = np.random.default_rng(seed)
     s, m = random_elements(rng, s_type, (partitions, rows)), random_elements(rng, m_type, (partitions, cols))
     s_scale, m_scale = (rng.integers(120, 132, (partitions // 8, n)) for n in (rows, cols))
@@ -56,7 +58,9 @@ def product_case(name, title, s_type, m_type, partitions=32, rows=2, cols=3, dst
         c.tensor(f"{tile}_scale", scale, (height, data.shape[1]))
         text = scattered(scales, height, offset)
         if scale != "uint8":
-            text = "\n".join(" ".join(w if w == "?" else f"0x{int(w):02x}" for w in r.split()) for r in text.split("\n"))
+            text = "\n".join(
+                " ".join(w if w == "?" else f"0x{int(w):02x}" for w in r.split()) for r in text.split("\n")
+            )
         c.data(f"{tile}_scale", text)
     c.tensor("p", dst, (rows, cols), "psum")
     part = f"[{offset}:{height}, 0:{{}}]" if offset else ""
@@ -65,47 +69,116 @@ def product_case(name, title, s_type, m_type, partitions=32, rows=2, cols=3, dst
 
 
 def nc_matmul_mx():
-    c, line, value = product_case("fp8", "dst = stationary^T @ moving of dequantised elements, place 4 p + j ascending", E4, E5)
-    c(line).expect("p", value).write()
-    c, line, value = product_case("fp4_with_fp8", "formats mix: fp4 against fp8; scales as float8_e8m0fnu", FP4, E4, scale="float8_e8m0fnu", seed=1)
-    c(line).expect("p", value).write()
     c, line, value = product_case(
-        "four_quadrants", "128 partitions: scales in the quadrant of their data; the other rows are not read", E5, E5, 128, 4, 3, seed=2
+        "fp8", "dst = stationary^T @ moving of dequantised elements, place 4 p + j ascending", E4, E5
     )
     c(line).expect("p", value).write()
     c, line, value = product_case(
-        "packed_scales", "scales from partition 8 of each quadrant: up to four tensors share a scale tile", E4, E4, 64, 2, 2, offset=8, seed=3
+        "fp4_with_fp8",
+        "formats mix: fp4 against fp8; scales as float8_e8m0fnu",
+        FP4,
+        E4,
+        scale="float8_e8m0fnu",
+        seed=1,
     )
     c(line).expect("p", value).write()
-    c, line, value = product_case("accumulates", "the second product adds once, rounded to bfloat16 in PSUM", E4, FP4, dst="bfloat16", seed=4)
+    c, line, value = product_case(
+        "four_quadrants",
+        "128 partitions: scales in the quadrant of their data; the other rows are not read",
+        E5,
+        E5,
+        128,
+        4,
+        3,
+        seed=2,
+    )
+    c(line).expect("p", value).write()
+    c, line, value = product_case(
+        "packed_scales",
+        "scales from partition 8 of each quadrant: up to four tensors share a scale tile",
+        E4,
+        E4,
+        64,
+        2,
+        2,
+        offset=8,
+        seed=3,
+    )
+    c(line).expect("p", value).write()
+    c, line, value = product_case(
+        "accumulates", "the second product adds once, rounded to bfloat16 in PSUM", E4, FP4, dst="bfloat16", seed=4
+    )
     once = cast(value, BF16)
     c(line)(line).expect("p", cast(alu("add", once.astype(F32), value), BF16)).write()
-    c, line, _ = product_case("extremes", "scale ff is NaN; 2 times 2^127 is beyond fp32; 2^-9 times 2^-127 is exact", E4, E4)
+    c, line, _ = product_case(
+        "extremes", "scale ff is NaN; 2 times 2^127 is beyond fp32; 2^-9 times 2^-127 is exact", E4, E4
+    )
     c.sections = [
-        "---- data %s", *["0x38383838 0x38383838"] * 32, "---- data %s_scale", *["127 127"] * 4,
-        "---- data %m", "0x40 0x38 0x1", *["0 0 0"] * 31, "---- data %m_scale", "254 255 0", *["127 127 127"] * 3,
+        "---- data %s",
+        *["0x38383838 0x38383838"] * 32,
+        "---- data %s_scale",
+        *["127 127"] * 4,
+        "---- data %m",
+        "0x40 0x38 0x1",
+        *["0 0 0"] * 31,
+        "---- data %m_scale",
+        "254 255 0",
+        *["127 127 127"] * 3,
     ]
     for i, text in enumerate(c.sections):
         c.sections[i] = text.replace("0 0 0", "0x0 0x0 0x0")
     tiny = f"{2.0**-136:.9g}"
     c(line).expect("p", f"inf nan {tiny}\ninf nan {tiny}").write()
 
-    def refused(name, title, rule, *fragments, s=(32, 2), m=(32, 3), s_scale=(4, 2), m_scale=(4, 3), s_type="float8_e4m3fn_x4", more="", dst="float32", memory="psum"):
+    def refused(
+        name,
+        title,
+        rule,
+        *fragments,
+        s=(32, 2),
+        m=(32, 3),
+        s_scale=(4, 2),
+        m_scale=(4, 3),
+        s_type="float8_e4m3fn_x4",
+        more="",
+        dst="float32",
+        memory="psum",
+    ):
         c = isa("nc_matmul_mx", name, title, target="trn3")
         c.tensor("s", s_type, s).tensor("m", "float8_e5m2_x4", m)
         c.tensor("ss", "uint8", s_scale).tensor("ms", "uint8", m_scale).tensor("p", dst, (s[1], m[1]), memory)
-        c(f"nc_matmul_mx dst=%p stationary=%s moving=%m stationary_scale=%ss moving_scale=%ms{more}").fault(rule, *fragments).write()
+        c(f"nc_matmul_mx dst=%p stationary=%s moving=%m stationary_scale=%ss moving_scale=%ms{more}").fault(
+            rule, *fragments
+        ).write()
 
     refused("not_packed", "operands are x4 elements", "MX7", "float8_e4m3fn", s_type="float8_e4m3fn")
     refused("partitions", "a multiple of 32 partitions", "MX2", "multiple of 32", s=(48, 2), m=(48, 3))
     refused("odd_stationary", "an even number of stationary columns", "MX9", "even", s=(32, 3), s_scale=(4, 3))
     refused("too_many_columns", "at most 4096 columns for float32", "MX10", "4096", m=(32, 4097), m_scale=(4, 4097))
-    refused("scales_in_a_row", "scales of several quadrants are spread, not packed", "MX4", "36", s=(64, 2), m=(64, 3), s_scale=(8, 2))
+    refused(
+        "scales_in_a_row",
+        "scales of several quadrants are spread, not packed",
+        "MX4",
+        "36",
+        s=(64, 2),
+        m=(64, 3),
+        s_scale=(8, 2),
+    )
     refused("wrong_number_of_scales", "one scale for each x4 element of a row", "MX5", "3", s_scale=(4, 3))
     refused("into_sbuf", "results go to PSUM", "MX8", "sbuf", memory="sbuf")
     refused("float16_result", "results are float32 or bfloat16", "MX8", "float16", dst="float16")
     refused("column_tile", "row tiles only", "TILE2", "128", more=" tile_position=[0, 0] tile_size=[32, 64]")
-    refused("tile_too_small", "the operands fit the row tile", "TILE4", "64", s=(64, 2), m=(64, 3), s_scale=(36, 2), m_scale=(36, 3), more=" tile_position=[32, 0] tile_size=[32, 128]")
+    refused(
+        "tile_too_small",
+        "the operands fit the row tile",
+        "TILE4",
+        "64",
+        s=(64, 2),
+        m=(64, 3),
+        s_scale=(36, 2),
+        m_scale=(36, 3),
+        more=" tile_position=[32, 0] tile_size=[32, 128]",
+    )
 
 
 def quantised(block, dtype, ocp=False):
@@ -128,7 +201,11 @@ def quantise_case(name, title, x, dtype, more="", ocp=False, scale="uint8"):
     rows = 4 if p == 32 else p
     c = isa("quantize_mx", name, title, target="trn3")
     c.tile("x", x).tensor("d", NAMES[dtype], (p, n)).tensor("e", scale, (rows, n))
-    return c(f"quantize_mx dst=%d src=%x dst_scale=%e{more}").expect("d", packed(elements)).expect("e", scattered(scales, rows))
+    return (
+        c(f"quantize_mx dst=%d src=%x dst_scale=%e{more}")
+        .expect("d", packed(elements))
+        .expect("e", scattered(scales, rows))
+    )
 
 
 def quantize_mx():
@@ -140,25 +217,61 @@ def quantize_mx():
         "before_nki_0_5", "ocp_scale: half the scale, so the largest numbers saturate", x, E4, " ocp_scale=true", True
     ).write()
     wide = cast(rng.standard_normal((64, 4)).astype(F32), BF16)
-    quantise_case("two_quadrants", "scales go to the first four partitions of each quadrant; other rows stay as they are", wide, E5).write()
-    c = quantise_case("zero_padding", "before NKI 0.6: rows of scales that nobody wrote become 0; those of other tensors stay", wide, E5, " zero_padding=true")
+    quantise_case(
+        "two_quadrants",
+        "scales go to the first four partitions of each quadrant; other rows stay as they are",
+        wide,
+        E5,
+    ).write()
+    c = quantise_case(
+        "zero_padding",
+        "before NKI 0.6: rows of scales that nobody wrote become 0; those of other tensors stay",
+        wide,
+        E5,
+        " zero_padding=true",
+    )
     c.body.insert(-1, "memset dst=%e[5:6, 0:1] value=9")
     c.sections[c.sections.index("---- values %e") + 1 :] = [
-        "9" if i == 5 else w if w != "?" else "0" for i, w in enumerate(c.sections[c.sections.index("---- values %e") + 1 :])
+        "9" if i == 5 else w if w != "?" else "0"
+        for i, w in enumerate(c.sections[c.sections.index("---- values %e") + 1 :])
     ]
     c.write()
     edges = np.zeros((32, 4), F32)
     edges[8, :] = [np.exp2(-133), 0, -0.0, 0]
     edges[16, :] = [np.exp2(127), -np.exp2(120), 1, 0]
     edges[24, :] = [1.9921875, -1.9921875, np.exp2(-9), 0]
-    quantise_case("zeros_and_extremes", "zeros take 2^-127, and so do blocks below it; rounding never saturates", cast(edges, BF16), E4).write()
-    c = isa("quantize_mx", "infinity_and_nan", "both count as 2^128: infinity saturates, NaN stays NaN", "values: as the published references do; the documents are silent", target="trn3")
+    quantise_case(
+        "zeros_and_extremes",
+        "zeros take 2^-127, and so do blocks below it; rounding never saturates",
+        cast(edges, BF16),
+        E4,
+    ).write()
+    c = isa(
+        "quantize_mx",
+        "infinity_and_nan",
+        "both count as 2^128: infinity saturates, NaN stays NaN",
+        "values: as the published references do; the documents are silent",
+        target="trn3",
+    )
     special = np.zeros((32, 4), F32)
     special[0] = [np.inf, -np.inf, np.nan, np.exp2(120)]
     c.tile("x", cast(special, BF16)).tensor("d", NAMES[E4], (32, 1)).tensor("e", "uint8", (4, 1))
-    c("quantize_mx dst=%d src=%x dst_scale=%e").expect("d", "0x307ffe7e\n" + "\n".join(["0x0"] * 31)).expect("e", "248\n0\n0\n0").write()
+    c("quantize_mx dst=%d src=%x dst_scale=%e").expect("d", "0x307ffe7e\n" + "\n".join(["0x0"] * 31)).expect(
+        "e", "248\n0\n0\n0"
+    ).write()
 
-    def refused(name, title, rule, *fragments, x=(32, 8), d=(32, 2), e=(4, 2), x_type="bfloat16", d_type="float8_e4m3fn_x4", memory="sbuf"):
+    def refused(
+        name,
+        title,
+        rule,
+        *fragments,
+        x=(32, 8),
+        d=(32, 2),
+        e=(4, 2),
+        x_type="bfloat16",
+        d_type="float8_e4m3fn_x4",
+        memory="sbuf",
+    ):
         c = isa("quantize_mx", name, title, target="trn3")
         c.tensor("x", x_type, x, memory).tensor("d", d_type, d).tensor("e", "uint8", e)
         c("quantize_mx dst=%d src=%x dst_scale=%e").fault(rule, *fragments).write()
@@ -173,7 +286,10 @@ def sparse(kept, of, k, rows, cols, seed):
     """Operands of a sparse product, and the product: places ascending, absent ones left out."""
     rng = np.random.default_rng(seed)
     c = of // kept
-    s, m = cast(rng.standard_normal((k, rows)).astype(F32), BF16), cast(rng.standard_normal((k, c, cols)).astype(F32), BF16)
+    s, m = (
+        cast(rng.standard_normal((k, rows)).astype(F32), BF16),
+        cast(rng.standard_normal((k, c, cols)).astype(F32), BF16),
+    )
     tags = np.zeros((k, rows), np.int64)
     for g in range(k // kept):
         for i in range(rows):
@@ -191,15 +307,24 @@ def sparse(kept, of, k, rows, cols, seed):
 
 
 def nc_matmul_sparse():
-    for name, kept, of in (("four_of_sixteen", 4, 16), ("four_of_eight", 4, 8), ("one_of_two", 1, 2), ("four_of_twelve", 4, 12)):
+    for name, kept, of in (
+        ("four_of_sixteen", 4, 16),
+        ("four_of_eight", 4, 8),
+        ("one_of_two", 1, 2),
+        ("four_of_twelve", 4, 12),
+    ):
         s, m, tags, out = sparse(kept, of, 8, 5, 3, of)
-        c = isa("nc_matmul_sparse", name, f"{kept} of every {of} contraction places are kept", "layout and order: Sterna's own")
+        c = isa(
+            "nc_matmul_sparse",
+            name,
+            f"{kept} of every {of} contraction places are kept",
+            "layout and order: Sterna's own",
+        )
         c.tile("s", s).tile("m", m).tile("t", tags).tensor("p", "float32", out.shape, "psum")
         more = "" if (kept, of) == (4, 16) else f" pattern=[{kept}, {of}]"
         c(f"nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t{more}").expect("p", out).write()
     s, m, tags, out = sparse(2, 4, 4, 2, 2, 9)
     m[...] = 1
-    free = np.setdiff1d(np.arange(4), [tags[0, 0] & 15, tags[1, 0] & 15, tags[0, 0] >> 4, tags[1, 0] >> 4])
     c = isa("nc_matmul_sparse", "accumulates", "a second product adds once; what is not kept is not multiplied")
     c.tile("s", s).tile("m", m).tile("t", tags).tensor("p", "float32", out.shape, "psum")
     line = "nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[2, 4]"
@@ -210,19 +335,35 @@ def nc_matmul_sparse():
         once[i] = matmul(s[order, i : i + 1], np.ones((4, 1), F32))[0, 0]
     c(line)(line).expect("p", alu("add", once, once)).write()
     c = isa("nc_matmul_sparse", "absent_infinity", "an infinity at a place that is not kept does not count")
-    c.tile("s", cast(f32([[2.0]]), BF16)).tile("m", cast(f32([[[3.0], [np.inf]]]), BF16)).tile("t", np.array([[0]], np.uint16))
-    c.tensor("p", "float32", (1, 1), "psum")("nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[1, 2]").expect("p", "6").write()
+    c.tile("s", cast(f32([[2.0]]), BF16)).tile("m", cast(f32([[[3.0], [np.inf]]]), BF16)).tile(
+        "t", np.array([[0]], np.uint16)
+    )
+    c.tensor("p", "float32", (1, 1), "psum")(
+        "nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[1, 2]"
+    ).expect("p", "6").write()
     c = isa("nc_matmul_sparse", "tag_outside", "a tag names a place of its group")
-    c.tile("s", cast(f32([[2.0]]), BF16)).tile("m", cast(f32([[[3.0], [1.0]]]), BF16)).tile("t", np.array([[2]], np.uint16))
-    c.tensor("p", "float32", (1, 1), "psum")("nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[1, 2]").fault("SP5", "2 places").write()
+    c.tile("s", cast(f32([[2.0]]), BF16)).tile("m", cast(f32([[[3.0], [1.0]]]), BF16)).tile(
+        "t", np.array([[2]], np.uint16)
+    )
+    c.tensor("p", "float32", (1, 1), "psum")(
+        "nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[1, 2]"
+    ).fault("SP5", "2 places").write()
     c = isa("nc_matmul_sparse", "same_place_twice", "tags of one group and column differ")
-    c.tile("s", cast(f32([[2.0], [1.0]]), BF16)).tile("m", cast(f32([[[1], [2]], [[3], [4]]]), BF16)).tile("t", np.array([[3], [3]], np.uint16))
-    c.tensor("p", "float32", (1, 1), "psum")("nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[2, 4]").fault("SP5", "same place").write()
+    c.tile("s", cast(f32([[2.0], [1.0]]), BF16)).tile("m", cast(f32([[[1], [2]], [[3], [4]]]), BF16)).tile(
+        "t", np.array([[3], [3]], np.uint16)
+    )
+    c.tensor("p", "float32", (1, 1), "psum")(
+        "nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[2, 4]"
+    ).fault("SP5", "same place").write()
     c = isa("nc_matmul_sparse", "unknown_pattern", "seven patterns")
-    c.tensor("s", "bfloat16", (4, 2)).tensor("m", "bfloat16", (4, 2, 2)).tensor("t", "uint16", (4, 1)).tensor("p", "float32", (2, 2), "psum")
+    c.tensor("s", "bfloat16", (4, 2)).tensor("m", "bfloat16", (4, 2, 2)).tensor("t", "uint16", (4, 1)).tensor(
+        "p", "float32", (2, 2), "psum"
+    )
     c("nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t pattern=[3, 6]").fault("SP2", "4:16").write()
     c = isa("nc_matmul_sparse", "not_on_trn1", "trn1 has no sparse matmul", target="trn1")
-    c.tensor("s", "bfloat16", (4, 2)).tensor("m", "bfloat16", (4, 4, 2)).tensor("t", "uint16", (4, 1)).tensor("p", "float32", (2, 2), "psum")
+    c.tensor("s", "bfloat16", (4, 2)).tensor("m", "bfloat16", (4, 4, 2)).tensor("t", "uint16", (4, 1)).tensor(
+        "p", "float32", (2, 2), "psum"
+    )
     c("nc_matmul_sparse dst=%p stationary=%s moving=%m tags=%t").fault("ISA1", "trn1").write()
 
 
@@ -231,37 +372,134 @@ def matmul_modes():
     bf = BF16
     s, m = cast(f32([[1, 2], [3, 4]]), bf), cast(f32([[1, 0.5, -1], [2, 3, 0.0078125]]), bf)
     product = matmul(s, m)
-    c = isa("nc_matmul", "bfloat16_result", "PSUM holds bfloat16: added in fp32, rounded to nearest even each time", target="trn3")
-    c.tile("s", s).tile("m", m).tensor("p", "bfloat16", product.shape, "psum")("nc_matmul dst=%p stationary=%s moving=%m")("nc_matmul dst=%p stationary=%s moving=%m")
+    c = isa(
+        "nc_matmul",
+        "bfloat16_result",
+        "PSUM holds bfloat16: added in fp32, rounded to nearest even each time",
+        target="trn3",
+    )
+    c.tile("s", s).tile("m", m).tensor("p", "bfloat16", product.shape, "psum")(
+        "nc_matmul dst=%p stationary=%s moving=%m"
+    )("nc_matmul dst=%p stationary=%s moving=%m")
     once = cast(product, bf)
     c.expect("p", cast(alu("add", once.astype(F32), product), bf)).write()
     e4, e5 = cast(f32([[1, 2], [3, 448]]), E4), cast(f32([[1, 0.5, 57344], [2, 3, 1]]), E5)
     c = isa("nc_matmul", "float8_formats_mix", "OCP float8_e4m3fn against float8_e5m2", target="trn3")
-    c.tile("s", e4).tile("m", e5).tensor("p", "float32", (2, 3), "psum")("nc_matmul dst=%p stationary=%s moving=%m").expect("p", matmul(e4, e5)).write()
+    c.tile("s", e4).tile("m", e5).tensor("p", "float32", (2, 3), "psum")(
+        "nc_matmul dst=%p stationary=%s moving=%m"
+    ).expect("p", matmul(e4, e5)).write()
 
-    def refused(name, title, rule, *fragments, s=("bfloat16", (32, 2)), m=("bfloat16", (32, 3)), p=("float32", (2, 3)), more="", target="trn3", warns=False):
+    def refused(
+        name,
+        title,
+        rule,
+        *fragments,
+        s=("bfloat16", (32, 2)),
+        m=("bfloat16", (32, 3)),
+        p=("float32", (2, 3)),
+        more="",
+        target="trn3",
+        warns=False,
+    ):
         c = isa("nc_matmul", name, title, target=target)
         c.tensor("s", *s).tensor("m", *m).tensor("p", *p, "psum")(f"nc_matmul dst=%p stationary=%s moving=%m{more}")
         c.fault(rule, *fragments).write()
 
-    refused("two_kinds_of_e4m3", "the legacy float8_e4m3 and OCP's do not mix", "MM7", "mixed", s=("float8_e4m3", (32, 2)), m=("float8_e4m3fn", (32, 3)))
+    refused(
+        "two_kinds_of_e4m3",
+        "the legacy float8_e4m3 and OCP's do not mix",
+        "MM7",
+        "mixed",
+        s=("float8_e4m3", (32, 2)),
+        m=("float8_e4m3fn", (32, 3)),
+    )
     refused("scales_are_no_operand", "float8_e8m0fnu is for scales", "MM7", "e8m0", s=("float8_e8m0fnu", (32, 2)))
     refused("packed_operand", "x4 elements are for nc_matmul_mx", "MM7", "nc_matmul_mx", s=("float8_e5m2_x4", (32, 2)))
-    refused("double_row_e3m4", "double_row takes e4m3 and e5m2", "MM8", "e3m4", s=("float8_e3m4", (32, 2, 2)), m=("float8_e5m2", (32, 2, 3)), more=" perf_mode=double_row")
-    refused("double_row_on_trn1", "trn1 has no double_row", "MM8", "chip", s=("float8_e5m2", (32, 2, 2)), m=("float8_e5m2", (32, 2, 3)), more=" perf_mode=double_row", target="trn1")
-    refused("double_row_column_tile", "double_row does not go with column tiles", "MM8", "column", s=("float8_e5m2", (32, 2, 2)), m=("float8_e5m2", (32, 2, 3)), more=" perf_mode=double_row tile_position=[0, 0] tile_size=[32, 32]")
-    refused("wide_moving_trn3", "4096 columns for float32 results", "MM5", "4096", m=("bfloat16", (32, 4097)), p=("float32", (2, 4097)))
-    refused("wide_moving_bfloat16", "8192 columns for bfloat16 results", "MM5", "8192", m=("bfloat16", (32, 8193)), p=("bfloat16", (2, 8193)))
-    refused("tile_position_alone", "position and size are given together", "TILE1", "together", more=" tile_position=[0, 0]")
+    refused(
+        "double_row_e3m4",
+        "double_row takes e4m3 and e5m2",
+        "MM8",
+        "e3m4",
+        s=("float8_e3m4", (32, 2, 2)),
+        m=("float8_e5m2", (32, 2, 3)),
+        more=" perf_mode=double_row",
+    )
+    refused(
+        "double_row_on_trn1",
+        "trn1 has no double_row",
+        "MM8",
+        "chip",
+        s=("float8_e5m2", (32, 2, 2)),
+        m=("float8_e5m2", (32, 2, 3)),
+        more=" perf_mode=double_row",
+        target="trn1",
+    )
+    refused(
+        "double_row_column_tile",
+        "double_row does not go with column tiles",
+        "MM8",
+        "column",
+        s=("float8_e5m2", (32, 2, 2)),
+        m=("float8_e5m2", (32, 2, 3)),
+        more=" perf_mode=double_row tile_position=[0, 0] tile_size=[32, 32]",
+    )
+    refused(
+        "wide_moving_trn3",
+        "4096 columns for float32 results",
+        "MM5",
+        "4096",
+        m=("bfloat16", (32, 4097)),
+        p=("float32", (2, 4097)),
+    )
+    refused(
+        "wide_moving_bfloat16",
+        "8192 columns for bfloat16 results",
+        "MM5",
+        "8192",
+        m=("bfloat16", (32, 8193)),
+        p=("bfloat16", (2, 8193)),
+    )
+    refused(
+        "tile_position_alone", "position and size are given together", "TILE1", "together", more=" tile_position=[0, 0]"
+    )
     refused("tile_of_48", "tiles are 32, 64 or 128", "TILE2", "48", more=" tile_position=[0, 0] tile_size=[48, 128]")
-    refused("tile_of_32_on_trn1", "trn1 halves the array once", "TILE2", "64", more=" tile_position=[0, 0] tile_size=[32, 128]", target="trn1")
-    refused("tile_off_grid", "a tile starts at a multiple of its size", "TILE3", "32", more=" tile_position=[32, 0] tile_size=[64, 128]")
-    refused("tile_too_narrow", "stationary fits the tile", "TILE4", "64", s=("bfloat16", (32, 64)), p=("float32", (64, 3)), more=" tile_position=[0, 32] tile_size=[32, 32]")
+    refused(
+        "tile_of_32_on_trn1",
+        "trn1 halves the array once",
+        "TILE2",
+        "64",
+        more=" tile_position=[0, 0] tile_size=[32, 128]",
+        target="trn1",
+    )
+    refused(
+        "tile_off_grid",
+        "a tile starts at a multiple of its size",
+        "TILE3",
+        "32",
+        more=" tile_position=[32, 0] tile_size=[64, 128]",
+    )
+    refused(
+        "tile_too_narrow",
+        "stationary fits the tile",
+        "TILE4",
+        "64",
+        s=("bfloat16", (32, 64)),
+        p=("float32", (64, 3)),
+        more=" tile_position=[0, 32] tile_size=[32, 32]",
+    )
     c = isa("nc_matmul", "row_and_column_tile", "a tile of the array computes what the whole array does")
-    c.tile("s", s).tile("m", m).tensor("p", "float32", product.shape, "psum")("nc_matmul dst=%p stationary=%s moving=%m tile_position=[96, 64] tile_size=[32, 32]").expect("p", product).write()
-    halves = isa("nc_matmul", "double_row_flat", "double_row operands without their dimension of 2 are taken as halves, with a remark")
+    c.tile("s", s).tile("m", m).tensor("p", "float32", product.shape, "psum")(
+        "nc_matmul dst=%p stationary=%s moving=%m tile_position=[96, 64] tile_size=[32, 32]"
+    ).expect("p", product).write()
+    halves = isa(
+        "nc_matmul",
+        "double_row_flat",
+        "double_row operands without their dimension of 2 are taken as halves, with a remark",
+    )
     d = cast(f32([[1, 2, 3, 4]]), E5), cast(f32([[1, 0.5, 2, 1]]), E5)
-    halves.tile("s", d[0]).tile("m", d[1]).tensor("p", "float32", (2, 2), "psum")("nc_matmul dst=%p stationary=%s moving=%m perf_mode=double_row")
+    halves.tile("s", d[0]).tile("m", d[1]).tensor("p", "float32", (2, 2), "psum")(
+        "nc_matmul dst=%p stationary=%s moving=%m perf_mode=double_row"
+    )
     halves.warn("MM8", "halves").expect("p", matmul(d[0].reshape(2, 2), d[1].reshape(2, 2))).write()
 
 
@@ -269,13 +507,21 @@ def moves():
     """What x4 elements may do besides being multiplied."""
     words = "0x01020304 0xff7f8001\n0x0 0xdeadbeef"
     c = isa("tensor_copy", "packed_elements", "x4 elements keep their bits", target="trn3")
-    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", NAMES[E4], (2, 2))("tensor_copy dst=%d src=%x").expect("d", words).write()
+    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", NAMES[E4], (2, 2))(
+        "tensor_copy dst=%d src=%x"
+    ).expect("d", words).write()
     c = isa("tensor_copy", "packed_to_float", "packed elements are not converted", target="trn3")
-    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "float32", (2, 2))("tensor_copy dst=%d src=%x").fault("PACK1", "converted").write()
+    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "float32", (2, 2))("tensor_copy dst=%d src=%x").fault(
+        "PACK1", "converted"
+    ).write()
     c = isa("tensor_tensor", "packed_operand", "no arithmetic on packed elements", target="trn3")
-    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "float32", (2, 2))("tensor_tensor dst=%d data1=%x data2=%x op=add").fault("PACK1", "nc_matmul_mx").write()
+    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "float32", (2, 2))(
+        "tensor_tensor dst=%d data1=%x data2=%x op=add"
+    ).fault("PACK1", "nc_matmul_mx").write()
     c = isa("dma_copy", "packed_to_integer", "packed elements move to their own type", target="trn3")
-    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "uint32", (2, 2))("dma_copy dst=%d src=%x").fault("PACK1", "uint32").write()
+    c.tensor("x", NAMES[E4], (2, 2)).data("x", words).tensor("d", "uint32", (2, 2))("dma_copy dst=%d src=%x").fault(
+        "PACK1", "uint32"
+    ).write()
     c = isa("memset", "packed_zero", "x4 tiles are set to 0, and to nothing else", target="trn3")
     c.tensor("x", NAMES[FP4], (2, 2))("memset dst=%x value=0").expect("x", "0x0 0x0\n0x0 0x0").write()
     c = isa("memset", "packed_one", "x4 tiles are set to 0, and to nothing else", target="trn3")

@@ -172,12 +172,12 @@ def activate2():
     pairs = {
         "multiply_add": ("imm0=%s imm1=3 op0=multiply op1=add", alu("add", alu("multiply", x, s), three)),
         "multiply_subtract": (
-            "imm0=%s imm1=3 op0=multiply op1=subtract reverse1=True",
+            "imm0=%s imm1=3 op0=multiply op1=subtract reverse1=true",
             alu("subtract", three, alu("multiply", x, s)),
         ),
         "multiply": ("imm0=%s op0=multiply", alu("multiply", x, s)),
         "add": ("imm0=%s op0=add", alu("add", x, s)),
-        "subtract": ("imm0=%s op0=subtract reverse0=True", alu("subtract", s, x)),
+        "subtract": ("imm0=%s op0=subtract reverse0=true", alu("subtract", s, x)),
         "none": ("", x),
     }
     c = gen4("activate2", "six_pairs", "(op0, op1): six pairs, each step rounded, sides exchanged by the reverse flags")
@@ -205,7 +205,7 @@ def activate2():
     c.expect("d", f32([[-0.5, -0.125, 0, 3, INF, np.nan]])).write()
     for name, text, rule in (
         ("pair", "imm0=1 imm1=1 op0=add op1=multiply", "AC1"),
-        ("reverse", "reverse0=True", "AC2"),
+        ("reverse", "reverse0=true", "AC2"),
         ("no_immediate", "op0=multiply", "ARG2"),
         ("command", "reduce_op=add reduce_cmd=load_reduce", "AC4"),
         ("reduction", "reduce_op=multiply reduce_cmd=reduce", "RED1"),

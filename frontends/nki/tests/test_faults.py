@@ -315,14 +315,7 @@ def test_removed_names_say_what_to_use(name):
         nki.nothing  # noqa: B018
 
 
-ISA_LATER = (
-    "activate2 exponential topk dropout rng rand2 set_rng_seed rand_set_state "
-    "rand_get_state"
-).split()
-LATER = [(nisa, name) for name in ISA_LATER] + [
-    (nl, name) for name in ("gather_flattened", "dropout", "random_seed", "rand")
-]
-LATER += [(nki.collectives, name) for name in (
+LATER = [(nki.collectives, name) for name in (
     "all_reduce all_gather reduce_scatter all_to_all all_gather_v all_to_all_v collective_permute collective_permute_implicit "
     "collective_permute_implicit_reduce collective_permute_implicit_current_processing_rank_id rank_id").split()]  # fmt: skip
 

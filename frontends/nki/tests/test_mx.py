@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block-scaled (MX) formats: quantize_mx, nc_matmul_mx, x4 types; against NumPy.
 
-The oracle: scales from the exponent of the largest magnitude, elements by ml_dtypes; a product is one chain of fp32 sums over partitions
-and, within each, over the four packed elements. Products of fp8 numbers and their sums here are exact in fp64, so each step is one rounding.
+The oracle: scales from the exponent of the largest magnitude, elements by ml_dtypes; a product is one chain of fp32 sums over partitions and,
+within each, over the four packed elements. Products and sums of such numbers are exact in fp64, so each step is one rounding.
 """
 
 import ml_dtypes
@@ -259,7 +259,11 @@ def test_row_tiles(rng):
     scales = spread(s_x, 64), spread(m_x, 64)
     got = matmul_kernel(s, m, *scales, tile_position=(64, 0), tile_size=(64, 128))
     np.testing.assert_array_equal(got, chain(dequantize(s_e, s_x), dequantize(m_e, m_x)))
-    for position, size, rule in (((0, 0), (32, 128), "TILE4"), ((64, 64), (64, 64), "TILE2"), ((32, 0), (64, 128), "TILE3")):
+    for position, size, rule in (
+        ((0, 0), (32, 128), "TILE4"),
+        ((64, 64), (64, 64), "TILE2"),
+        ((32, 0), (64, 128), "TILE3"),
+    ):
         with pytest.raises(RuleError, match=rule):
             matmul_kernel(s, m, *scales, tile_position=position, tile_size=size)
 
@@ -330,7 +334,10 @@ def test_packed_views_and_moves(rng):
         as_bytes = nl.ndarray((32, 64), nl.uint8, buffer=nl.sbuf)
         nisa.tensor_copy(dst=as_bytes, src=copied.view(nl.uint8))
         wide = nl.uint16 if dtype == nl.float4_e2m1fn_x4 else nl.uint32
-        out, out_words = nl.ndarray((32, 64), nl.uint8, buffer=nl.shared_hbm), nl.ndarray((32, n), wide, buffer=nl.shared_hbm)
+        out, out_words = (
+            nl.ndarray((32, 64), nl.uint8, buffer=nl.shared_hbm),
+            nl.ndarray((32, n), wide, buffer=nl.shared_hbm),
+        )
         nisa.dma_copy(dst=out, src=as_bytes)
         nisa.dma_copy(dst=out_words, src=copied.view(wide))
         back = nl.ndarray((32, n), dtype, buffer=nl.shared_hbm)

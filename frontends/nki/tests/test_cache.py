@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel cache: what is run again without Python, and what must not be. Design, section 3; docs/decisions/0016-cache.md."""
+
+import types
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+import pytest
+
+from sterna.cache import cache
+from sterna.faults import Fault
+
+SCALE = 2.0
+TABLE = [1.0, 2.0]
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def x(shape=(4, 8), dtype=np.float32):
+    return np.random.default_rng(len(cache)).standard_normal(shape).astype(dtype)
+
+
+def scaled(a, factor):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(a.shape, dtype=a.dtype)
+    nisa.dma_copy(tile, a)
+    nisa.tensor_scalar(tile, tile, op0=nl.multiply, operand0=factor)
+    nisa.dma_copy(out, tile)
+    return out
+
+
+def warm(call, times=3):
+    """Calls until the program is kept and used."""
+    for _ in range(times):
+        result = call()
+    assert cache.hits > 0
+    cache.hits = 0
+    return result
+
+
+def test_new_data_runs_without_python():
+    calls = []
+
+    def kernel(a):
+        calls  # a list that stays as it is
+        return scaled(a, 3.0)
+
+    run = nki.jit(kernel)
+    for turn in range(5):
+        a = x() + turn
+        np.testing.assert_array_equal(run(a), a * 3)
+    assert cache.hits == 3
+
+
+def test_shapes_types_and_constants_are_the_key():
+    run = nki.jit(scaled)
+    warm(lambda: run(x(), 2.0))
+    for a, factor in ((x((4, 9)), 2.0), (x(dtype=np.float16), 2.0), (x(), 3.0), (x(), -0.0), (x(), 2)):
+        np.testing.assert_array_equal(run(a, factor), (a.astype(np.float32) * np.float32(factor)).astype(a.dtype))
+        assert cache.hits == 0
+
+
+def test_minus_zero_is_not_zero():
+    run = nki.jit(scaled)
+    a = np.abs(x())
+    warm(lambda: run(a, 0.0))
+    assert np.signbit(run(a, -0.0)).all() and not np.signbit(run(a, 0.0)).any()
+
+
+def changed_global():
+    global SCALE
+
+    def kernel(a):
+        return scaled(a, SCALE)
+
+    def change():
+        global SCALE
+        SCALE = 5.0
+
+    SCALE = 2.0
+    return kernel, change, 5.0
+
+
+def changed_closure():
+    factor = 2.0
+
+    def kernel(a):
+        return scaled(a, factor)
+
+    def change():
+        nonlocal factor
+        factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_list():
+    TABLE[:] = [1.0, 2.0]
+
+    def kernel(a):
+        return scaled(a, TABLE[1])
+
+    def change():
+        TABLE[1] = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_default():
+    def kernel(a, factor=2.0):
+        return scaled(a, factor)
+
+    def change():
+        kernel.__defaults__ = (5.0,)
+
+    return kernel, change, 5.0
+
+
+def changed_helper():
+    space = {"scaled": scaled}
+    exec("def factor(): return 2.0\ndef helper(a): return scaled(a, factor())\ndef kernel(a): return helper(a)", space)
+
+    def change():
+        exec("def factor(): return 5.0", space)
+
+    return space["kernel"], change, 5.0
+
+
+def changed_code():
+    def factor():
+        return 2.0
+
+    def kernel(a):
+        return scaled(a, factor())
+
+    def change():
+        factor.__code__ = (lambda: 5.0).__code__
+
+    return kernel, change, 5.0
+
+
+def changed_module():
+    module = types.ModuleType("constants")
+    module.factor = 2.0
+
+    def kernel(a):
+        return scaled(a, module.factor)
+
+    def change():
+        module.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_class():
+    class Config:
+        factor = 2.0
+
+        def get(self):
+            return self.factor
+
+    def kernel(a):
+        return scaled(a, Config().get())
+
+    def change():
+        Config.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_method():
+    class Config:
+        def get(self):
+            return 2.0
+
+    def kernel(a):
+        return scaled(a, Config().get())
+
+    def change():
+        Config.get = lambda self: 5.0
+
+    return kernel, change, 5.0
+
+
+CHANGES = [
+    changed_global,
+    changed_closure,
+    changed_list,
+    changed_default,
+    changed_helper,
+    changed_code,
+    changed_module,
+    changed_class,
+    changed_method,
+]
+
+
+@pytest.mark.parametrize("make", CHANGES, ids=lambda f: f.__name__)
+def test_what_the_code_sees_is_noticed(make):
+    kernel, change, after = make()
+    run = nki.jit(kernel)
+    a = x()
+    for _ in range(3):
+        np.testing.assert_array_equal(run(a), a * np.float32(2))
+    change()
+    for _ in range(3):
+        np.testing.assert_array_equal(run(a), a * np.float32(after))
+
+
+def test_functions_among_the_arguments():
+    def twice(a):
+        return scaled(a, 2.0)
+
+    def thrice(a):
+        return scaled(a, 3.0)
+
+    run = nki.jit(lambda a, f: f(a))
+    a = x()
+    warm(lambda: run(a, twice))
+    np.testing.assert_array_equal(run(a, thrice), a * 3)
+    np.testing.assert_array_equal(run(a, twice), a * 2)
+    twice.__code__ = thrice.__code__
+    np.testing.assert_array_equal(run(a, twice), a * 3)
+
+
+def test_objects_among_the_arguments():
+    class Config(nl.NKIObject):
+        factor = 2.0
+
+    run = nki.jit(lambda a, config: scaled(a, config.factor))
+    a, config = x(), Config()
+    warm(lambda: run(a, config))
+    config.factor = 5.0
+    np.testing.assert_array_equal(run(a, config), a * 5)
+
+
+def test_kernels_with_effects_run_each_time(capsys):
+    seen = []
+
+    @nki.jit
+    def counts(a):
+        seen.append(a.shape)
+        return scaled(a, 2.0)
+
+    @nki.jit
+    def prints(a):
+        print("recorded")
+        return scaled(a, 2.0)
+
+    for _ in range(4):
+        counts(x())
+        prints(x())
+    assert len(seen) == 4 and capsys.readouterr().out.count("recorded") == 4
+
+
+def test_values_read_by_python_are_not_kept():
+    @nki.jit
+    def kernel(a, n):
+        turns = nisa.register_alloc(0)
+        nisa.register_load(turns, n)
+        factor = 1.0
+        while turns:
+            factor *= 2
+            nisa.register_move(turns, int(turns) - 1)
+        return scaled(a, factor)
+
+    a = x()
+    for n in (1, 1, 1, 3):
+        np.testing.assert_array_equal(kernel(a, np.int32([[n]])), a * 2**n)
+
+
+def test_aliased_arguments_are_another_kernel():
+    @nki.jit
+    def kernel(a, b):
+        tile = nl.ndarray(a.shape, dtype=a.dtype)
+        nisa.dma_copy(tile, a)
+        nisa.tensor_scalar(tile, tile, op0=nl.add, operand0=1.0)
+        nisa.dma_copy(b, tile)
+        nisa.dma_copy(tile, a)
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, tile)
+        return out
+
+    for _ in range(4):
+        a, b = np.zeros((2, 4), np.float32), np.zeros((2, 4), np.float32)
+        assert (kernel(a, b) == 0).all() and (b == 1).all() and (a == 0).all()
+    for _ in range(4):
+        a = np.zeros((2, 4), np.float32)
+        assert (kernel(a, a) == 1).all() and (a == 1).all()
+
+
+def test_inplace_arguments_come_back_as_themselves():
+    @nki.jit
+    def kernel(a):
+        tile = nl.ndarray(a.shape, dtype=a.dtype)
+        nisa.dma_copy(tile, a)
+        nisa.tensor_scalar(tile, tile, op0=nl.add, operand0=1.0)
+        nisa.dma_copy(a, tile)
+        return a
+
+    a = np.zeros((2, 4), np.float32)
+    for turn in range(5):
+        assert kernel(a) is a and (a == turn + 1).all()
+    assert cache.hits == 3
+
+
+def test_results_of_one_call_survive_the_next():
+    run = nki.jit(scaled)
+    kept = [run(np.full((2, 4), i, np.float32), 1.0) for i in range(6)]
+    assert [one[0, 0] for one in kept] == list(range(6))
+
+
+def test_readonly_arrays_are_another_kernel():
+    run = nki.jit(lambda a: nisa.dma_copy(a, nl.zeros(a.shape, a.dtype)) and None)
+    a = np.ones((2, 4), np.float32)
+    warm(lambda: run(a))
+    a[...] = 1
+    a.flags.writeable = False
+    with pytest.raises(Fault):
+        run(a)
+    assert (a == 1).all()
+
+
+def test_faults_that_depend_on_data_name_the_line():
+    @nki.jit
+    def kernel(a, i):
+        out = nl.ndarray((1, a.shape[1]), dtype=a.dtype, buffer=nl.shared_hbm)
+        row = nl.ndarray((1, 1), dtype=nl.int32)
+        nisa.dma_copy(row, i)
+        nisa.dma_copy(out, a.ap([[a.shape[1], 1], [1, a.shape[1]]], scalar_offset=row, indirect_dim=0))
+        return out
+
+    a = x()
+    warm(lambda: kernel(a, np.int32([[1]])))
+    np.testing.assert_array_equal(kernel(a, np.int32([[3]]))[0], a[3])
+    with pytest.raises(IndexError) as caught:
+        kernel(a, np.int32([[4]]))
+    assert "test_cache.py" in str(caught.value)
+    np.testing.assert_array_equal(kernel(a, np.int32([[2]]))[0], a[2])
+
+
+def test_settings_are_the_key(monkeypatch):
+    run = nki.jit(scaled)
+    warm(lambda: run(x(), 2.0))
+    monkeypatch.setenv("STERNA_STRICT", "1")
+    run(x(), 2.0)
+    assert cache.hits == 0
+    monkeypatch.delenv("STERNA_STRICT")
+    run(x(), 2.0)
+    assert cache.hits == 1
+    monkeypatch.setenv("STERNA_CACHE", "off")
+    run(x(), 2.0)
+    assert cache.hits == 1
+
+
+def test_two_cores_are_kept_too():
+    @nki.jit
+    def kernel(a):
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        half = nl.ds(nl.program_id(0) * 2, 2)
+        tile = nl.ndarray((2, a.shape[1]), dtype=a.dtype)
+        nisa.dma_copy(tile, a[half, :])
+        got = nl.ndarray(tile.shape, dtype=a.dtype)
+        other = 1 - nl.program_id(0)
+        nisa.sendrecv(tile, got, send_to_rank=other, recv_from_rank=other, pipe_id=0)
+        nisa.dma_copy(out[half, :], got)
+        return out
+
+    for _ in range(4):
+        a = x()
+        np.testing.assert_array_equal(kernel[2](a), np.roll(a, 2, axis=0))
+    assert cache.hits == 2
+
+
+def test_the_oldest_go_first(monkeypatch):
+    monkeypatch.setattr("sterna.cache.MOST_PROGRAMS", 2)
+    run = nki.jit(scaled)
+    for factor in (1.0, 2.0, 3.0):
+        for _ in range(2):
+            run(x(), factor)
+    assert len(cache) == 2
