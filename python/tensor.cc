@@ -248,6 +248,8 @@ PyMethodDef tensor_methods[] = {
     method("reinterpret_cast", tensor_view, METH_O, "reinterpret_cast(dtype): the same bits as another type."),
     method("ap", tensor_ap, METH_VARARGS | METH_KEYWORDS,
            "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
+    method("indirect", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(tensor_indirect)),
+           METH_VARARGS | METH_KEYWORDS, "indirect(index, num_elem=None): columns by the places in index, trn3 and later."),
     method("vector_select", tensor_vector_select, METH_VARARGS, "vector_select(0, offsets): rows by index."),
     method("get_pattern", tensor_get_pattern, METH_NOARGS, "[[stride, count], ...]"),
     method("is_contiguous", tensor_is_contiguous, METH_NOARGS, "True when the elements adjoin."),

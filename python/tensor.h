@@ -35,10 +35,14 @@ Status check_kept_rows(const View& before, const View& after);
 Result<View> rescaled(Program& program, const View& view, DType from);
 PyObject* tensor_ap(PyObject* object, PyObject* args, PyObject* kwargs);
 PyObject* tensor_vector_select(PyObject* object, PyObject* args);
+PyObject* tensor_indirect(PyObject* object, PyObject* args, PyObject* kwargs);
+/// TI4: a view with .indirect() is handed to an instruction as it is.
+Fault columns_stay(const View& view);
 
 template <class F>
 Result<View> keep_place(Program& program, const View& view, const F& make) {
   if (view.kind == ViewKind::kStrided) return make(view);
+  if (view.kind == ViewKind::kIndirect && view.on_chip()) return columns_stay(view);
   // Rows that are found are for view operations what partitions are: a dimension that stays as it is.
   View fixed = view;
   if (view.kind == ViewKind::kIndirect) fixed.memory = Memory::kSbuf;

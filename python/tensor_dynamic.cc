@@ -83,7 +83,14 @@ View only_row(const View& view) {
 
 }  // namespace
 
+Fault columns_stay(const View& view) {
+  return Fault(FaultKind::kRuleBroken, "TI4",
+               cat("A view ", shape_text(view), " with .indirect() is not sliced or reshaped: make the view before, or "
+                   "copy the elements first."));
+}
+
 Result<View> index_rows(Program& program, const View& view, std::span<const IndexItem> items) {
+  if (view.on_chip()) return columns_stay(view);
   const IndexItem all{IndexItem::Kind::kSlice, 0, view.dims[0].count, 1};
   const IndexItem rows = items.empty() ? all : items[0];
   STERNA_ASSIGN(const View range, index_view(view, {&rows, 1}));  // checks the item; its place does not matter
@@ -248,6 +255,46 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   made->kind = one ? ViewKind::kDynamic : ViewKind::kIndirect;
   made->dynamic = add_dynamic(program, *offset);
   return new_tensor(t->recording, *made);
+}
+
+namespace {
+
+Result<View> indirect_columns(Recording& r, View view, const View& index, int64_t count) {
+  if (!r.chip->features.indirect_views)
+    return Fault(FaultKind::kNotOnThisChip, "TI1", cat("Views with .indirect() do not exist on ", r.chip->name, "."));
+  if (!view.on_chip())
+    return Fault(FaultKind::kRuleBroken, "TI3", "indirect() is for tensors in SBUF and PSUM; in HBM use vector_select.");
+  if (view.kind != ViewKind::kStrided) return second_offset(view);
+  if (view.ndim > 2) {
+    STERNA_ASSIGN(view, flatten_dims_view(view, 1, view.ndim - 1));
+  }
+  DynamicOffset offset;
+  offset.source = DynamicOffset::Source::kTensor;
+  offset.index = index;
+  offset.multiplier = view.dims[1].stride;
+  offset.limit = view.dims[1].count;
+  offset.group = static_cast<int32_t>(r.chip->limits.gpsimd_core_partitions);
+  if (count < 0) count = index.cols() * std::min<int64_t>(offset.group, view.rows());
+  view.dims[1] = {1, static_cast<int32_t>(count)};
+  view.kind = ViewKind::kIndirect;
+  view.dynamic = add_dynamic(r.builder.program(), offset);
+  STERNA_TRY(check_view(r.builder.program(), view));
+  return view;
+}
+
+}  // namespace
+
+PyObject* tensor_indirect(PyObject* o, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"index", "num_elem", nullptr};
+  PyObject *index, *count_object = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(names), &index, &count_object)) return nullptr;
+  TensorObject* t = tensor_of(o);
+  int64_t count = -1;
+  if (Py_TYPE(index) != tensor_type) return wrong_type("index", "a tensor of places", index), nullptr;
+  if (count_object != Py_None && !to_int(count_object, "num_elem", {1, INT32_MAX}, &count)) return nullptr;
+  DynamicOffset checked;
+  if (!offset_from(t->recording, index, "index", false, &checked)) return nullptr;
+  return finish_view(o, indirect_columns(*t->recording->self, t->view, tensor_of(index)->view, count));
 }
 
 PyObject* tensor_vector_select(PyObject* o, PyObject* args) {

@@ -16,7 +16,7 @@ pytest.importorskip("sterna.nki_library")
 import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
-from sterna.faults import NotImplementedFault, RuleError  # noqa: E402
+from sterna.faults import RuleError  # noqa: E402
 from sterna.nki_library import compiler, figures, machine, ranks, remote_locks  # noqa: E402
 from sterna.nki_library import neuron_dtypes as dt  # noqa: E402
 
@@ -229,10 +229,17 @@ def test_without_the_suite_nothing_is_reported(tmp_path):
     assert " sterna " not in done.stdout
 
 
-def test_launching_ranks_says_that_it_cannot(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sterna.ranks", None)
-    with pytest.raises(NotImplementedFault, match="2 ranks"):
-        ranks.launch(None, 1, [{}, {}])
+def test_ranks_get_their_own_inputs():
+    @nki.jit
+    def double(x):
+        tile = nl.load(x)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.multiply(tile, 2.0))
+        return out
+
+    got = ranks.launch(double, 1, [{"x": np.full((2, 2), rank, np.float32)} for rank in range(3)])
+    for rank, array in enumerate(got):
+        np.testing.assert_array_equal(array, np.full((2, 2), 2 * rank))
 
 
 # --- cases that need much memory

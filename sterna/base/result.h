@@ -107,5 +107,11 @@ using Status = Result<void>;
   auto temporary = (expr);                                              \
   if (!temporary) return ::sterna::Fault(std::move(temporary.error())); \
   declaration = std::move(*temporary)
+// The same, but NAME refers to the value inside the result: a large value is not copied.
+#define STERNA_BIND(name, expr) STERNA_BIND_IMPL(STERNA_CONCAT(sterna_result_, __LINE__), name, expr)
+#define STERNA_BIND_IMPL(temporary, name, expr)                         \
+  auto temporary = (expr);                                              \
+  if (!temporary) return ::sterna::Fault(std::move(temporary.error())); \
+  auto& name = *temporary
 
 }  // namespace sterna

@@ -31,6 +31,14 @@ bool opens_region(uint8_t opcode) {
          opcode == control::If::info.opcode;
 }
 
+/// The stream is larger than the caches, and its records lie one behind the other: fetches as many bytes as this record
+/// has from a few records further on. Nothing is read, so the end of a block does not matter.
+void fetch_ahead(const RecordHeader& header) {
+  constexpr int kLine = 64, kAhead = 16 * kLine;
+  const auto* at = reinterpret_cast<const char*>(&header) + kAhead;
+  for (int b = 0; b < 8 * header.words + kLine - 1; b += kLine) __builtin_prefetch(at + b);
+}
+
 }  // namespace
 
 Executor::Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options, Seat seat)
@@ -60,6 +68,7 @@ void Executor::begin_final() {
       by_last_use_.push_back(id);
   std::stable_sort(by_last_use_.begin(), by_last_use_.end(),
                    [&](uint32_t a, uint32_t b) { return tensors[a].last_use < tensors[b].last_use; });
+  next_release_ = 0;
 }
 
 Result<Executor::State> Executor::advance(size_t end) {
@@ -75,10 +84,7 @@ Result<Executor::State> Executor::advance(size_t end) {
       STERNA_TRY(enter_region(header));
       continue;
     }
-    // The stream is larger than the caches: fetch the record after next while this one runs.
-    if (at_ + 2 < end)
-      for (int line = 0; line < 4; ++line)
-        __builtin_prefetch(reinterpret_cast<const char*>(&records[at_ + 2]) + 64 * line);
+    fetch_ahead(header);
     if (seat_.meeting != nullptr && Meeting::takes(header.opcode)) {
       STERNA_ASSIGN(const bool met, meet(header));
       if (!met) return State::kBlocked;
@@ -88,7 +94,7 @@ Result<Executor::State> Executor::advance(size_t end) {
     ++at_;
     if (!regions_.empty()) continue;
     next_ = at_;
-    if (final_) release_dead(at_ - 1);
+    if (at_ > next_release_) release_dead(at_ - 1);
   }
 }
 
@@ -98,9 +104,9 @@ Status Executor::look_for_interrupt() {
 }
 
 Status Executor::step(const RecordHeader& header) {
-  const TableRow& row = instruction_table()[header.opcode];
+  const TableRow& row = (*table_)[header.opcode];
   machine_.begin_instruction(header.site);
-  if ((++executed_ & 3) == 0) STERNA_TRY(look_for_interrupt());
+  if ((++executed_ & 15) == 0) STERNA_TRY(look_for_interrupt());
   Status status = execute(header, row);
   if (!status && status.error().site == 0) {
     status.error().site = header.site;
@@ -210,7 +216,8 @@ Status Executor::record_path(const TableRow& row, const void* body) {
   for_each_view(row, body, [&](const View& v, Role) {
     if (!status || v.kind == ViewKind::kStrided) return;
     const DynamicOffset& dyn = program_->dynamics[v.dynamic];
-    const int64_t rows = v.kind == ViewKind::kIndirect ? v.rows() : 1;
+    // Columns found on chip change neither duration nor order, so the path has none of them.
+    const int64_t rows = v.kind != ViewKind::kIndirect ? 1 : v.on_chip() ? 0 : v.rows();
     if (v.kind == ViewKind::kIndirect) path_.add(rows);
     for (int64_t r = 0; r < rows; ++r) {
       auto index = machine_.read_index(dyn, r);
@@ -226,8 +233,9 @@ Status Executor::record_path(const TableRow& row, const void* body) {
 
 void Executor::release_dead(size_t index) {
   if (!final_) return;
-  while (released_ < by_last_use_.size() && program_->tensors[by_last_use_[released_]].last_use <= index)
-    machine_.release(by_last_use_[released_++]);
+  const auto last_use = [this] { return program_->tensors[by_last_use_[released_]].last_use; };
+  while (released_ < by_last_use_.size() && last_use() <= index) machine_.release(by_last_use_[released_++]);
+  next_release_ = released_ < by_last_use_.size() ? last_use() : SIZE_MAX;
 }
 
 Status Executor::print(const void* body) {

@@ -79,6 +79,7 @@ class Executor {
   void release_dead(size_t index);
 
   const Program* program_;
+  const std::array<TableRow, 256>* table_ = &instruction_table();
   Options options_;
   Seat seat_;
   Machine machine_;
@@ -90,6 +91,7 @@ class Executor {
   bool final_ = false;
   std::vector<uint32_t> by_last_use_;  // local tensors in order of last use, for a final run
   size_t released_ = 0;
+  size_t next_release_ = SIZE_MAX;  // the next of them may be released after this record, or later
 };
 
 /// The text of a tensor's values as device_print and print(tensor) show it.

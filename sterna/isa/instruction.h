@@ -89,6 +89,7 @@ struct Info {
   uint8_t opcode;  ///< of our own records, not the silicon's
   std::string_view summary;
   std::string_view source;  ///< the document that defines it
+  std::string_view indirect = {};  ///< operands that take views with .indirect(), separated by blanks
 };
 
 enum class Role : uint8_t { kIn, kOut, kInOut, kOption };

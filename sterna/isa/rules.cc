@@ -71,7 +71,7 @@ Status fit(const Rules& rules, View& view, const View& like, std::string_view wh
   }
   const int64_t have = view.cols(), want = like.cols();
   if (have == want) return {};
-  if (have != 1)
+  if (have != 1 || view.kind == ViewKind::kIndirect)
     return broken("SHAPE2", cat("'", what, "' ", shape_text(view), " has ", have,
                                 " elements in a partition, the result ", shape_text(like), " has ", want, "."));
   view.ndim = 2;
@@ -205,7 +205,7 @@ Work count_elements(const Rules&, EngineId engine, std::initializer_list<const V
     w.narrow = w.narrow && size == 2 && is_float(v->dtype);
     w.narrow8 = w.narrow8 && size <= 2 && is_float(v->dtype);
     w.all_sbuf = w.all_sbuf && v->memory == Memory::kSbuf;
-    w.contiguous = w.contiguous && free_contiguous(*v);
+    w.contiguous = w.contiguous && v->kind != ViewKind::kIndirect && free_contiguous(*v);
     w.dynamic = w.dynamic || v->kind != ViewKind::kStrided;
     if (!first && v->memory == Memory::kPsum) psum_in = true;
     first = false;
@@ -241,10 +241,6 @@ Work count_dma(const Rules& rules, const View& dst, const View& src) {
   w.dynamic = dst.kind != ViewKind::kStrided || src.kind != ViewKind::kStrided;
   (void)rules;
   return w;
-}
-
-void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out, const Piece& piece) {
-  alu_block_scalar(op, in, values.data + piece.row * values.pitch, values.pitch, reverse, out, piece.rows, piece.cols);
 }
 
 namespace {

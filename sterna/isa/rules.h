@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sterna/isa/instruction.h"
+#include "sterna/machine/rows.h"
 
 namespace sterna {
 
@@ -53,8 +54,10 @@ Work count_elements(const Rules& rules, EngineId engine, std::initializer_list<c
 Work count_dma(const Rules& rules, const View& dst, const View& src);
 
 /// d op0 with a per-row or immediate value, on one piece. Handles unary operators.
-void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out,
-                  const struct Piece& piece);
+inline void apply_scalar(AluOp op, ConstBlock in, const Machine::Values& values, bool reverse, Block out,
+                         const Piece& piece) {
+  alu_block_scalar(op, in, values.data + piece.row * values.pitch, values.pitch, reverse, out, piece.rows, piece.cols);
+}
 
 /// The bits of one element of `type` with this value, zero beyond the element's size: exact for integers, else rounded
 /// to nearest even; integers saturate and take NaN as 0 (numerics/convert.h).

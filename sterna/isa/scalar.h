@@ -23,7 +23,7 @@ namespace sterna::scalar_engine {
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
   static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed",
-                             "nki.isa.activation"};
+                             "nki.isa.activation", "dst data"};
   View dst;
   Function op = Function::kCopy;
   View data;
@@ -73,11 +73,11 @@ struct Activation {
     return {};
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
+    STERNA_BIND(a, m.read(data, "data"));
     float bias_buffer[kMaxPartitions], scale_buffer[kMaxPartitions];
-    STERNA_ASSIGN(Machine::Values b, m.read_scalar(bias, a.rows, bias_buffer, "bias"));
-    STERNA_ASSIGN(Machine::Values s, m.read_scalar(scale, a.rows, scale_buffer, "scale"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(b, m.read_scalar(bias, a.rows, bias_buffer, "bias"));
+    STERNA_BIND(s, m.read_scalar(scale, a.rows, scale_buffer, "scale"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     b = kept_apart(d, b, a.rows, bias_buffer);
@@ -93,7 +93,7 @@ struct Activation {
     if (reduce_cmd == ReduceCmd::kReset || reduce_cmd == ReduceCmd::kResetReduce) acc.fill(0.0f);
     if (reduces()) sums.finish_into(acc.data());
     if (reduce_res.empty()) return {};
-    STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
+    STERNA_BIND(res, m.write(reduce_res, "reduce_res"));
     store_column(res, acc.data());
     return {};
   }
@@ -131,7 +131,7 @@ struct Activation {
 /// Source  nki.isa.activation_reduce (SDK 2.32)
 struct ActivationReduce {
   static constexpr Info info{"activation_reduce", 0x41, "dst = op(data * scale + bias), and its sum",
-                             "nki.isa.activation_reduce"};
+                             "nki.isa.activation_reduce", "dst data"};
   View dst;
   Function op = Function::kCopy;
   View data;

@@ -22,7 +22,7 @@ namespace sterna::scalar_engine {
 /// Source  nki.isa.activate2 (SDK 2.32)
 struct Activate2 {
   static constexpr Info info{"activate2", 0x42, "dst = op((data op0 imm0) op1 imm1), optionally reduced",
-                             "nki.isa.activate2"};
+                             "nki.isa.activate2", "dst data"};
   View dst;
   Function op = Function::kCopy;
   View data;

@@ -19,7 +19,7 @@ namespace sterna::vector_engine {
 /// Source  nki.isa.tensor_tensor (SDK 2.32)
 struct TensorTensor {
   static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element",
-                             "nki.isa.tensor_tensor"};
+                             "nki.isa.tensor_tensor", "dst data1"};
   View dst, data1, data2;
   AluOp op = AluOp::kAdd;
   EngineId engine = EngineId::kUnknown;
@@ -50,9 +50,9 @@ struct TensorTensor {
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst, &data1, &data2});
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data1, "data1"));
-    STERNA_ASSIGN(Operand b, m.read(data2, "data2"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(a, m.read(data1, "data1"));
+    STERNA_BIND(b, m.read(data2, "data2"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, b);
     if (is_bitwise(op)) return map_bits(m, d, a, b, op);
@@ -81,7 +81,7 @@ struct TensorTensor {
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 OPS1 (both operators of one class) TYPE1 BITS1
 /// Source  nki.isa.tensor_scalar (SDK 2.32)
 struct TensorScalar {
-  static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar"};
+  static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar", "dst data"};
   View dst, data;
   AluOp op0 = AluOp::kBypass;
   Scalar operand0;
@@ -123,12 +123,12 @@ struct TensorScalar {
     return check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &data});
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
+    STERNA_BIND(a, m.read(data, "data"));
     if (is_bitwise(op0) || is_bitwise(op1)) return execute_bits(m, a);
     float buffer0[kMaxPartitions], buffer1[kMaxPartitions];
-    STERNA_ASSIGN(Machine::Values s0, m.read_scalar(operand0, a.rows, buffer0, "operand0"));
-    STERNA_ASSIGN(Machine::Values s1, m.read_scalar(operand1, a.rows, buffer1, "operand1"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(s0, m.read_scalar(operand0, a.rows, buffer0, "operand0"));
+    STERNA_BIND(s1, m.read_scalar(operand1, a.rows, buffer1, "operand1"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     s0 = kept_apart(d, s0, a.rows, buffer0);
@@ -147,11 +147,11 @@ struct TensorScalar {
       const DType as = s->value < 0 ? DType::kInt32 : DType::kUInt32;
       values.assign(static_cast<size_t>(a.rows), integer_bits(as, s->value));
       if (!s->is_view) continue;
-      STERNA_ASSIGN(Operand o, m.read(s->view, "operand"));
+      STERNA_BIND(o, m.read(s->view, "operand"));
       bits = std::max(bits, bit_width({o.dtype}));
       for (int64_t row = 0; row < a.rows; ++row) load_bits(o, row, 0, 1, &values[static_cast<size_t>(row)]);
     }
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     BitStep steps[2];
@@ -204,11 +204,11 @@ struct ScalarTensorTensor {
     return check_operand(operand0, op0, "operand0", "op0");
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
+    STERNA_BIND(a, m.read(data, "data"));
     float buffer[kMaxPartitions];
-    STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
-    STERNA_ASSIGN(Operand b, m.read(operand1, "operand1"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
+    STERNA_BIND(b, m.read(operand1, "operand1"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, b);
     s = kept_apart(d, s, a.rows, buffer);
@@ -247,8 +247,8 @@ struct Reciprocal {
     return fit(r, data, dst, "data");
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(a, m.read(data, "data"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     map_rows<1>(m, d, {a}, [](const ConstBlock(&x)[1], Block o, const Piece& p) {

@@ -19,7 +19,7 @@ namespace sterna::vector_engine {
 /// Source  nki.isa.exponential (SDK 2.32)
 struct Exponential {
   static constexpr Info info{"exponential", 0x36, "dst = exp(src - max_value), optionally summed",
-                             "nki.isa.exponential"};
+                             "nki.isa.exponential", "dst src"};
   View dst, src;
   Scalar max_value = Scalar::of(0.0);
   View reduce_res;

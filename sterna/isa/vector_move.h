@@ -21,7 +21,7 @@ namespace sterna::vector_engine {
 /// Rules   P1 P2 PACK1 SHAPE1 SHAPE2 ENG1 ENG2
 /// Source  nki.isa.tensor_copy (SDK 2.32)
 struct TensorCopy {
-  static constexpr Info info{"tensor_copy", 0x12, "dst = src, converted to dst's type", "nki.isa.tensor_copy"};
+  static constexpr Info info{"tensor_copy", 0x12, "dst = src, converted to dst's type", "nki.isa.tensor_copy", "dst src"};
   View dst, src;
   EngineId engine = EngineId::kUnknown;
 
@@ -43,8 +43,8 @@ struct TensorCopy {
     return {};
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand s, m.read_any(src, "src"));
-    STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+    STERNA_BIND(s, m.read_any(src, "src"));
+    STERNA_BIND(d, m.open(dst, "dst"));
     STERNA_TRY(copy_elements(m, d, s));
     m.copy_definedness(dst, src);
     return {};
@@ -93,7 +93,7 @@ struct Memset {
                                    "; it is rounded to nearest even."));
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     const uint32_t bits = value_bits(dst.dtype, value.value);
     over_rows(m, d.rows, d.cols, [&](int64_t begin, int64_t end) {
       auto* words = reinterpret_cast<uint32_t*>(piece_scratch(0));
@@ -129,7 +129,7 @@ struct Memset {
 /// Source  nki.isa.tensor_copy_predicated (SDK 2.32)
 struct TensorCopyPredicated {
   static constexpr Info info{"tensor_copy_predicated", 0x16, "dst = src where predicate, else unchanged",
-                             "nki.isa.tensor_copy_predicated"};
+                             "nki.isa.tensor_copy_predicated", "dst predicate"};
   View dst;
   Scalar src;
   View predicate;
@@ -167,8 +167,8 @@ struct TensorCopyPredicated {
     if (src.is_view) {
       STERNA_ASSIGN(s, m.read_any(src.view, "src"));
     }
-    STERNA_ASSIGN(Operand p, m.read(predicate, "predicate"));
-    STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+    STERNA_BIND(p, m.read(predicate, "predicate"));
+    STERNA_BIND(d, m.open(dst, "dst"));
     const std::vector<ElementState> from =
         src.is_view ? m.element_states_if_partial(src.view) : std::vector<ElementState>{};
     std::array<Snapshot, 2> snapshots;
@@ -263,8 +263,8 @@ struct NcStreamShuffle {
     return {};
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand s, m.read_any(src, "src"));
-    STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+    STERNA_BIND(s, m.read_any(src, "src"));
+    STERNA_BIND(d, m.open(dst, "dst"));
     const std::vector<ElementState> from = m.element_states_if_partial(src);
     Snapshot snapshot;
     if (s.storage->defined == d.storage->defined) snapshot.copy(s);

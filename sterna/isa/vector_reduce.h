@@ -22,7 +22,7 @@ namespace sterna::vector_engine {
 /// nki.isa.tensor_reduce (SDK 2.32)
 struct TensorReduce {
   static constexpr Info info{"tensor_reduce", 0x18, "dst = reduction of data over its last free axes",
-                             "nki.isa.tensor_reduce"};
+                             "nki.isa.tensor_reduce", "dst data"};
   View dst;
   AluOp op = AluOp::kAdd;
   View data;
@@ -78,8 +78,8 @@ struct TensorReduce {
     return {};
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(a, m.read(data, "data"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     if (is_bitwise(op))
@@ -163,7 +163,7 @@ struct TensorReduce {
 /// Source  nki.isa.tensor_scalar_reduce (SDK 2.32)
 struct TensorScalarReduce {
   static constexpr Info info{"tensor_scalar_reduce", 0x19, "dst = data op0 operand0, and its reduction",
-                             "nki.isa.tensor_scalar_reduce"};
+                             "nki.isa.tensor_scalar_reduce", "dst data"};
   View dst, data;
   AluOp op0 = AluOp::kBypass;
   Scalar operand0;
@@ -201,12 +201,12 @@ struct TensorScalarReduce {
     return check_reduce_res(r, reduce_res, dst);
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data, "data"));
+    STERNA_BIND(a, m.read(data, "data"));
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(reduce_init, a.rows, init_buffer, "reduce_init"));
     begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), init, a.rows);
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     s = kept_apart(d, s, a.rows, buffer);
@@ -236,7 +236,7 @@ struct TensorScalarReduce {
 /// Source  nki.isa.tensor_scalar_cumulative (SDK 2.32)
 struct TensorScalarCumulative {
   static constexpr Info info{"tensor_scalar_cumulative", 0x1a, "running op1 of src op0 imm0",
-                             "nki.isa.tensor_scalar_cumulative"};
+                             "nki.isa.tensor_scalar_cumulative", "dst src"};
   View dst, src;
   AluOp op0 = AluOp::kBypass, op1 = AluOp::kAdd;
   Scalar imm0, imm1;
@@ -277,12 +277,12 @@ struct TensorScalarCumulative {
   /// +0 for subtract, so that the first element keeps its sign.
   float identity() const { return op1 == AluOp::kSubtract ? 0.0f : reduction_identity(op1); }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(src, "src"));
+    STERNA_BIND(a, m.read(src, "src"));
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(imm0, a.rows, buffer, "imm0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(imm1, a.rows, init_buffer, "imm1"));
     begin_accumulation(m, reduce_cmd, identity(), init, a.rows);
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     s = kept_apart(d, s, a.rows, buffer);
@@ -338,12 +338,12 @@ struct TensorTensorScan {
     return check_arithmetic(op1, "op1");
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(data0, "data0"));
-    STERNA_ASSIGN(Operand b, m.read(data1, "data1"));
+    STERNA_BIND(a, m.read(data0, "data0"));
+    STERNA_BIND(b, m.read(data1, "data1"));
     float buffer[kMaxPartitions], running[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values first, m.read_scalar(initial, a.rows, buffer, "initial"));
     for (int64_t r = 0; r < a.rows; ++r) running[r] = first.data[r * first.pitch];
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, b);
     map_rows<2>(m, d, {a, b}, [&](const ConstBlock(&x)[2], Block o, const Piece& p) {
@@ -408,11 +408,11 @@ struct SelectReduce {
     return check_reduce_res(r, reduce_res, dst);
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand c, m.read(predicate, "predicate"));
-    STERNA_ASSIGN(Operand a, m.read(on_true, "on_true"));
+    STERNA_BIND(c, m.read(predicate, "predicate"));
+    STERNA_BIND(a, m.read(on_true, "on_true"));
     float buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values other, m.read_scalar(on_false, a.rows, buffer, "on_false"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, c, a);
     other = kept_apart(d, other, a.rows, buffer);
@@ -499,11 +499,11 @@ struct RangeSelect {
     return check_reduce_res(r, reduce_res, dst);
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(Operand a, m.read(on_true_tile, "on_true_tile"));
+    STERNA_BIND(a, m.read(on_true_tile, "on_true_tile"));
     float buffer0[kMaxPartitions], buffer1[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values b0, m.read_scalar(bound0, a.rows, buffer0, "bound0"));
     STERNA_ASSIGN(Machine::Values b1, m.read_scalar(bound1, a.rows, buffer1, "bound1"));
-    STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
+    STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     b0 = kept_apart(d, b0, a.rows, buffer0);

@@ -12,11 +12,6 @@
 namespace sterna {
 namespace {
 
-Fault not_allocated(const std::string& what) {
-  return Fault(FaultKind::kBadInput, "MEM2",
-               cat("The ", what, " has no storage: it is used before it is allocated or after it was freed."));
-}
-
 /// Element (row, col) of an index tensor as a whole number.
 int64_t index_at(const Operand& index, int64_t row, int64_t col) {
   uint32_t bits;
@@ -56,32 +51,60 @@ Status Machine::read_indices(const DynamicOffset& dynamic, IndexOrder order, std
   return {};
 }
 
-Status Machine::resolve(const View& view, const char* what, Operand* operand) {
+Fault Machine::no_storage(const View& view, const char* what) const {
   if (view.empty()) return Fault(FaultKind::kBug, "", cat(what, ": empty operand"));
-  if (!has_storage(view.tensor)) return not_allocated(describe(view));
-  Storage& s = *storages_[view.tensor];
+  return Fault(
+      FaultKind::kBadInput, "MEM2",
+      cat("The ", describe(view), " has no storage: it is used before it is allocated or after it was freed."));
+}
+
+namespace {
+
+/// The strided pattern of a view at `s`. Filled in place: an operand is too large to copy for each access.
+void place_pattern(const View& view, Storage& s, Operand& o) {
   const int64_t size = size_of(view.dtype);
-  Operand& o = *operand;  // filled in place: an operand is too large to copy for each access
   o.storage = &s;
   o.dtype = view.dtype;
   o.rows = view.rows();
-  o.cols = view.cols();
   o.base = s.data + view.offset * size + view.partition * s.pitch;
   o.row_pitch = view.ndim == 0 ? 0 : (view.on_chip() ? view.dims[0].stride * s.pitch : view.dims[0].stride * size);
+  if (view.ndim == 2) {  // most views
+    const int64_t count = view.dims[1].count, stride = view.dims[1].stride * size;
+    o.cols = count;
+    o.nfree = count != 1;
+    o.free[0] = {stride, count};
+    o.unit = count == 1 || stride == size;
+    return;
+  }
   // Merge free dims that continue one another.
+  o.cols = 1;
   for (int d = 1; d < view.ndim; ++d) {
-    if (view.dims[d].count == 1) continue;
-    const int64_t stride = static_cast<int64_t>(view.dims[d].stride) * size;
-    if (o.nfree > 0 && o.free[o.nfree - 1].stride == stride * view.dims[d].count) {
+    const int64_t count = view.dims[d].count;
+    o.cols *= count;
+    if (count == 1) continue;
+    const int64_t stride = view.dims[d].stride * size;
+    if (o.nfree > 0 && o.free[o.nfree - 1].stride == stride * count) {
       o.free[o.nfree - 1].stride = stride;
-      o.free[o.nfree - 1].count *= view.dims[d].count;
+      o.free[o.nfree - 1].count *= count;
     } else {
-      o.free[o.nfree++] = {stride, view.dims[d].count};
+      o.free[o.nfree++] = {stride, count};
     }
   }
   o.unit = o.nfree == 0 ? o.cols <= 1 : (o.nfree == 1 && o.free[0].stride == size);
-  if (view.kind == ViewKind::kStrided) return {};
+}
 
+}  // namespace
+
+// Small instructions spend much of their time here, so what is rare is elsewhere.
+inline Status Machine::resolve(const View& view, const char* what, Operand* operand) {
+  if (!has_storage(view.tensor)) return no_storage(view, what);
+  place_pattern(view, *storages_[view.tensor], *operand);
+  return view.kind == ViewKind::kStrided ? Status() : resolve_dynamic(view, what, operand);
+}
+
+Status Machine::resolve_dynamic(const View& view, const char* what, Operand* operand) {
+  const int64_t size = size_of(view.dtype);
+  Operand& o = *operand;
   const DynamicOffset& dyn = dynamic(view.dynamic);
   if (view.kind == ViewKind::kDynamic) {
     STERNA_ASSIGN(const int64_t index, read_index(dyn, 0));
@@ -98,6 +121,7 @@ Status Machine::resolve(const View& view, const char* what, Operand* operand) {
                    cat(what, ": with the dynamic offset ", index, " the view leaves the ", describe(view), "."));
     return {};
   }
+  if (view.on_chip()) return resolve_columns(view, what, operand);
   if (row_offsets_used_ >= 3) return Fault(FaultKind::kBug, "", "too many indirect operands");
   auto& offsets = row_offsets_[row_offsets_used_++];
   offsets.resize(static_cast<size_t>(o.rows));
@@ -121,10 +145,45 @@ Status Machine::resolve(const View& view, const char* what, Operand* operand) {
   return {};
 }
 
+Status Machine::read_columns(const View& view, const char* what, std::vector<int64_t>& places) {
+  const DynamicOffset& dyn = dynamic(view.dynamic);
+  STERNA_ASSIGN(Operand index, read_any(dyn.index, "index"));
+  const std::vector<ElementState> states = element_states_if_partial(dyn.index);
+  const int64_t cols = view.cols(), groups = (view.rows() + dyn.group - 1) / dyn.group;
+  places.resize(static_cast<size_t>(groups * cols));
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t i = 0; i < cols; ++i) {
+      const int64_t row = g * dyn.group + i % dyn.group, col = i / dyn.group;
+      if (!states.empty() && states[static_cast<size_t>(row * index.cols + col)] == ElementState::kUndefined) {
+        STERNA_ASSIGN(Operand refused, read_certain(dyn.index, "index"));
+        (void)refused;
+      }
+      const int64_t at = index_at(index, row, col);
+      if (at < 0 || at >= dyn.limit)
+        return Fault(FaultKind::kOutOfBounds, "DYN1",
+                     cat(what, ": index ", i, " of partition group ", g, " is ", at, ", allowed are 0 to ",
+                         dyn.limit - 1, " (", describe(view), ")."));
+      places[static_cast<size_t>(g * cols + i)] = at * dyn.multiplier;
+    }
+  return {};
+}
+
+Status Machine::resolve_columns(const View& view, const char* what, Operand* operand) {
+  if (row_offsets_used_ >= 3) return Fault(FaultKind::kBug, "", "too many indirect operands");
+  auto& offsets = row_offsets_[row_offsets_used_++];
+  STERNA_TRY(read_columns(view, what, offsets));
+  for (int64_t& offset : offsets) offset *= size_of(view.dtype);
+  operand->col_offsets = offsets.data();
+  operand->group_rows = dynamic(view.dynamic).group;
+  operand->nfree = 0;
+  operand->unit = false;
+  return {};
+}
+
 Result<Operand> Machine::read_with(const View& view, const char* what, UninitPolicy policy) {
   Result<Operand> result;
   Status status = resolve(view, what, &*result);
-  if (status && !is_defined(view)) status = undefined_read(view, what, policy);
+  if (status && !result->storage->defined->whole() && !is_defined(view)) status = undefined_read(view, what, policy);
   if (!status) result.fail(std::move(status.error()));
   return result;
 }

@@ -17,8 +17,27 @@ int64_t Machine::shifted_offset(const View& view) const {
 }
 
 template <class F>
+void Machine::for_each_column(const View& view, bool whole, const F& f) const {
+  std::vector<int64_t> places;
+  if (!const_cast<Machine*>(this)->read_columns(view, "", places)) return;
+  const int64_t group = dynamic(view.dynamic).group, step = whole ? group : 1;
+  View one = view;
+  one.kind = ViewKind::kStrided;
+  one.dims[1] = {1, 1};
+  for (int64_t r = 0; r < view.rows(); r += step)
+    for (int64_t i = 0; i < view.cols(); ++i) {
+      one.partition = static_cast<int32_t>(view.partition + r * view.dims[0].stride);
+      one.dims[0].count = static_cast<int32_t>(std::min(step, view.rows() - r));
+      one.offset = view.offset + places[static_cast<size_t>(r / group * view.cols() + i)];
+      f(one);
+    }
+}
+
+template <class F>
 void Machine::for_each_box(const View& view, const F& f) const {
   if (view.elements() == 0) return;
+  if (view.kind == ViewKind::kIndirect && view.on_chip())
+    return for_each_column(view, true, [&](const View& column) { for_each_box(column, f); });
   const Storage& s = *storages_[view.tensor];
   const int64_t size = size_of(view.dtype);
   const int64_t offset = shifted_offset(view) * size;
@@ -238,6 +257,11 @@ template <class F>
 void Machine::for_each_element(const View& view, const F& f) const {
   const Storage& s = *storages_[view.tensor];
   const int64_t size = size_of(view.dtype), offset = shifted_offset(view);
+  if (view.kind == ViewKind::kIndirect && view.on_chip()) {
+    size_t element = 0;
+    for_each_column(view, false, [&](const View& one) { f(element++, s.row0 + one.partition, s.byte0 + one.offset * size); });
+    return;
+  }
   std::vector<int64_t> indices(view.kind == ViewKind::kIndirect ? static_cast<size_t>(view.rows()) : 0);
   const DynamicOffset* dyn = indices.empty() ? nullptr : &dynamic(view.dynamic);
   if (dyn != nullptr && !const_cast<Machine*>(this)->read_indices(*dyn, IndexOrder::kRows, indices)) return;

@@ -61,10 +61,6 @@ Storage& Machine::storage(uint32_t tensor) {
   return *slot;
 }
 
-bool Machine::has_storage(uint32_t tensor) const {
-  return tensor < storages_.size() && storages_[tensor] && storages_[tensor]->data != nullptr;
-}
-
 namespace {
 /// Rows and bytes of a row under which definedness of a tensor is kept.
 void defined_shape(const TensorInfo& info, int64_t& rows, int64_t& row_bytes) {

@@ -91,6 +91,8 @@ struct Operand {
   int64_t rows = 0, cols = 0;
   ptrdiff_t row_pitch = 0;               ///< bytes; 0 repeats a row
   const int64_t* row_offsets = nullptr;  ///< indirect: byte offset of each row instead of row_pitch; -1 = skip
+  const int64_t* col_offsets = nullptr;  ///< indirect on chip: byte offset of each element of a row, for each group
+  int64_t group_rows = 0;                ///< rows that share them
   int nfree = 0;                         ///< free dims, outermost first, merged where they continue one another
   struct Free {
     int64_t stride, count;
@@ -133,7 +135,9 @@ class Machine {
   /// Gives the bytes back for reuse; the tensor may not be touched until it is allocated again.
   void release(uint32_t tensor);
   Storage& storage(uint32_t tensor);
-  bool has_storage(uint32_t tensor) const;
+  bool has_storage(uint32_t tensor) const {
+    return tensor < storages_.size() && storages_[tensor] && storages_[tensor]->data != nullptr;
+  }
   /// Hands the bytes of a local HBM tensor to the caller (a result); empty for borrowed ones.
   Buffer take(uint32_t tensor);
 
@@ -184,6 +188,9 @@ class Machine {
   /// transpose).
   enum class IndexOrder : uint8_t { kRows, kColumns };
   Status read_indices(const DynamicOffset& dynamic, IndexOrder order, std::vector<int64_t>& out);
+  /// Of an indirect view on chip: for each group of partitions and each column the place, in elements, that the index
+  /// adds. DYN1 where one is out of bounds.
+  Status read_columns(const View& view, const char* what, std::vector<int64_t>& places);
 
   // --- registers and accumulators
   int32_t reg(uint32_t id) const { return id < registers_.size() ? registers_[id] : 0; }
@@ -220,6 +227,12 @@ class Machine {
 
  private:
   Status resolve(const View& view, const char* what, Operand* operand);
+  Status resolve_dynamic(const View& view, const char* what, Operand* operand);
+  Status resolve_columns(const View& view, const char* what, Operand* operand);
+  /// f(view) for each element of an indirect view on chip, row-major, or for each column of a group when `whole`.
+  template <class F>
+  void for_each_column(const View& view, bool whole, const F& f) const;
+  Fault no_storage(const View& view, const char* what) const;
   Status undefined_read(const View& view, const char* what, UninitPolicy policy);
   /// For what becomes an address or a register: undefined bytes are always a fault (design, section 4).
   Result<Operand> read_certain(const View& view, const char* what);

@@ -20,6 +20,14 @@ void for_runs(const Operand& o, int64_t r, int64_t col, int64_t n, const F& f) {
     f(row + col * size, size, int64_t{0}, n);
     return;
   }
+  if (o.col_offsets != nullptr) {
+    const int64_t* at = o.col_offsets + r / o.group_rows * o.cols + col;
+    for (int64_t i = 0, run; i < n; i += run) {
+      for (run = 1; i + run < n && at[i + run] == at[i] + run * size;) ++run;
+      f(row + at[i], size, i, run);
+    }
+    return;
+  }
   if (o.nfree == 0) {
     f(row, size, int64_t{0}, n);
     return;
@@ -44,8 +52,8 @@ void for_runs(const Operand& o, int64_t r, int64_t col, int64_t n, const F& f) {
 
 bool same_place(const Operand& a, const Operand& b) {
   if (a.base != b.base || a.dtype != b.dtype || a.rows != b.rows || a.cols != b.cols || a.row_pitch != b.row_pitch ||
-      a.row_offsets != b.row_offsets || a.unit != b.unit)
-    return false;
+      a.row_offsets != b.row_offsets || a.col_offsets != nullptr || b.col_offsets != nullptr || a.unit != b.unit)
+    return false;  // places that an index names may repeat, so such operands are never the same
   if (a.unit) return true;
   if (a.nfree != b.nfree) return false;
   for (int d = 0; d < a.nfree; ++d)
@@ -63,6 +71,11 @@ void row_extent(const Operand& o, int64_t& low, int64_t& high) {
   high = size_of(o.dtype);
   if (o.unit) {
     high = o.cols * size_of(o.dtype);
+  } else if (o.col_offsets != nullptr && o.cols > 0) {
+    const int64_t count = (o.rows + o.group_rows - 1) / o.group_rows * o.cols;
+    const auto [least, most] = std::minmax_element(o.col_offsets, o.col_offsets + count);
+    low = *least;
+    high += *most;
   } else {
     for (int d = 0; d < o.nfree; ++d) {
       const int64_t span = o.free[d].stride * (o.free[d].count - 1);
@@ -307,6 +320,7 @@ void Snapshot::copy(Operand& operand) {
   to.base = data_.get();
   to.row_pitch = row_bytes;
   to.row_offsets = nullptr;
+  to.col_offsets = nullptr;
   to.unit = true;
   copy_bits_rows(to, operand, 0, operand.rows * operand.cols);
   if (operand.row_offsets != nullptr) {

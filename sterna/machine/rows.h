@@ -127,10 +127,29 @@ struct Piece {
   int64_t row, rows, col, cols;
 };
 
+/// An operand in a list of them: they are large, so a list holds references.
+struct OperandRef {
+  OperandRef(const Operand& o) : operand(&o) {}  // NOLINT: a braced list of operands is meant
+  operator const Operand&() const { return *operand; }
+  const Operand* operand;
+};
+
 /// out = body(inputs), piece by piece: body(const ConstBlock (&in)[N], Block out, const Piece&). Pieces of one row come
 /// in ascending order on one thread. Inputs have the shape of dst (checks broadcast them).
 template <size_t N, class F>
-void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, const F& body) {
+void map_rows(Machine& m, const Operand& dst, const std::array<OperandRef, N>& in, const F& body) {
+  if (const int64_t elements = dst.rows * dst.cols; elements > 0 && elements <= kPiece && dst.direct()) {
+    // Most small instructions: one piece, in place.
+    bool direct = true;
+    ConstBlock blocks[N > 0 ? N : 1];
+    for (size_t i = 0; i < N; ++i) {
+      const Operand& o = in[i];
+      direct = direct && o.direct();
+      blocks[i] = {reinterpret_cast<const float*>(o.base), o.row_pitch / 4};
+    }
+    if (direct)
+      return body(blocks, Block{reinterpret_cast<float*>(dst.base), dst.row_pitch / 4}, {0, dst.rows, 0, dst.cols});
+  }
   const auto run = [&](int64_t row_begin, int64_t row_end) {
     const Pieces p(row_end - row_begin, dst.cols);
     for (int64_t r = row_begin; r < row_end; r += p.row_step) {
@@ -158,13 +177,14 @@ void map_rows(Machine& m, const Operand& dst, const std::array<Operand, N>& in, 
 /// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write
 /// elsewhere.
 template <size_t N, class F>
-void visit_rows(Machine& m, const std::array<Operand, N>& in, const F& body) {
-  over_rows(m, in[0].rows, in[0].cols, [&](int64_t row_begin, int64_t row_end) {
-    const Pieces p(row_end - row_begin, in[0].cols);
+void visit_rows(Machine& m, const std::array<OperandRef, N>& in, const F& body) {
+  const Operand& first = in[0];
+  over_rows(m, first.rows, first.cols, [&](int64_t row_begin, int64_t row_end) {
+    const Pieces p(row_end - row_begin, first.cols);
     for (int64_t r = row_begin; r < row_end; r += p.row_step) {
       const int64_t nr = std::min(p.row_step, row_end - r);
-      for (int64_t c = 0; c < in[0].cols; c += p.col_step) {
-        const int64_t nc = std::min(p.col_step, in[0].cols - c);
+      for (int64_t c = 0; c < first.cols; c += p.col_step) {
+        const int64_t nc = std::min(p.col_step, first.cols - c);
         ConstBlock blocks[N];
         for (size_t i = 0; i < N; ++i)
           blocks[i] = load_piece(in[i], r, nr, c, nc, piece_scratch(static_cast<int>(i) + 1));

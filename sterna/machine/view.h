@@ -26,7 +26,8 @@ struct Dim {
 enum class ViewKind : uint8_t {
   kStrided,   ///< the pattern alone
   kDynamic,   ///< plus an offset known when the program runs: a register or a (1,1) tensor
-  kIndirect,  ///< plus one row index for each row of dims[0], from an offset tensor
+  kIndirect,  ///< HBM: plus one row index for each row of dims[0], from an offset tensor. On chip: plus one place in the
+              ///< partition for each column of dims[1] (DynamicOffset::group)
 };
 
 /// On chip (SBUF, PSUM): dims[0] walks partitions from `partition`; `offset` and the other dims walk elements inside
@@ -80,9 +81,12 @@ struct DynamicOffset {
   enum class Source : uint8_t { kRegister, kTensor };
   Source source = Source::kRegister;
   uint32_t reg = 0;        ///< kRegister
-  View index = {};         ///< kTensor: (1,1) for kDynamic; one index a row for kIndirect
+  View index = {};         ///< kTensor: (1,1) for kDynamic; the list for kIndirect
   int64_t multiplier = 1;  ///< elements that one step of the index moves
   int64_t limit = 0;       ///< indices 0 .. limit-1 are in bounds
+  /// kIndirect on chip, else 0: so many partitions share a list of indices, which lies in their own partitions of the
+  /// index tensor, number i in partition i mod group, column i / group (nki.language, NkiTensor.indirect: "snake").
+  int32_t group = 0;
   bool operator==(const DynamicOffset&) const = default;
 };
 

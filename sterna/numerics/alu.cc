@@ -176,10 +176,6 @@ std::optional<AluOp> parse_alu_op(std::string_view text) {
   return std::nullopt;
 }
 
-bool is_bitwise(AluOp op) { return op >= AluOp::kBitwiseAnd; }
-
-bool is_unary(AluOp op) { return (op >= AluOp::kAbs && op <= AluOp::kTrunc) || op == AluOp::kInvert; }
-
 bool is_reduction(AluOp op) {
   switch (op) {
     case AluOp::kAdd:

@@ -64,8 +64,8 @@ inline constexpr int kAluOpCount = static_cast<int>(AluOp::kArithRightShift) + 1
 
 std::string_view name(AluOp op);  ///< as in nki.language: "add", "bitwise_and", ...
 std::optional<AluOp> parse_alu_op(std::string_view text);
-bool is_bitwise(AluOp op);
-bool is_unary(AluOp op);
+inline bool is_bitwise(AluOp op) { return op >= AluOp::kBitwiseAnd; }
+inline bool is_unary(AluOp op) { return (op >= AluOp::kAbs && op <= AluOp::kTrunc) || op == AluOp::kInvert; }
 bool is_reduction(AluOp op);  ///< legal as a reduction: add multiply maximum minimum and the like
 bool has_int_form(AluOp op);  ///< defined by alu_int
 

@@ -25,43 +25,45 @@ struct PowerOp {
   static HWY_INLINE ops::V apply(ops::V a, ops::V b) { return ops::canonical(VectorOps::wide<Power>(a, b)); }
 };
 
+// Blocks go by reference: a struct copied through the stack just after its fields were stored waits for the stores.
+
 /// Rows narrower than a vector.
 template <class Op, bool kRowScalar>
-void narrow_rows(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void narrow_rows(const ConstBlock& a, const ConstBlock& b, const Block& d, ptrdiff_t rows, ptrdiff_t cols) {
   const ops::F f;
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    const ops::V y = kRowScalar ? hn::Set(f, *b.data) : ops::load_first(b.data, cols);
-    ops::store_first(Op::apply(ops::load_first(a.data, cols), y), d.data, cols);
-    a.data += a.pitch;
-    b.data += b.pitch;
-    d.data += d.pitch;
+  const float *pa = a.data, *pb = b.data;
+  float* pd = d.data;
+  const ptrdiff_t step_a = a.pitch, step_b = b.pitch, step_d = d.pitch;
+  for (ptrdiff_t r = 0; r < rows; ++r, pa += step_a, pb += step_b, pd += step_d) {
+    const ops::V y = kRowScalar ? hn::Set(f, *pb) : ops::load_first(pb, cols);
+    ops::store_first(Op::apply(ops::load_first(pa, cols), y), pd, cols);
   }
 }
 
 /// Rows of one vector, without an inner loop.
 template <class Op, bool kRowScalar>
-void vector_rows(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows) {
+void vector_rows(const ConstBlock& a, const ConstBlock& b, const Block& d, ptrdiff_t rows) {
   const ops::F f;
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    const ops::V y = kRowScalar ? hn::Set(f, *b.data) : hn::LoadU(f, b.data);
-    hn::StoreU(Op::apply(hn::LoadU(f, a.data), y), f, d.data);
-    a.data += a.pitch;
-    b.data += b.pitch;
-    d.data += d.pitch;
+  const float *pa = a.data, *pb = b.data;
+  float* pd = d.data;
+  const ptrdiff_t step_a = a.pitch, step_b = b.pitch, step_d = d.pitch;
+  for (ptrdiff_t r = 0; r < rows; ++r, pa += step_a, pb += step_b, pd += step_d) {
+    const ops::V y = kRowScalar ? hn::Set(f, *pb) : hn::LoadU(f, pb);
+    hn::StoreU(Op::apply(hn::LoadU(f, pa), y), f, pd);
   }
 }
 
 /// d = a op b, where b is a block, or one value a row (kRowScalar).
 template <class Op, bool kRowScalar>
-void block_loop(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void block_loop(const ConstBlock& a, const ConstBlock& b, const Block& d, ptrdiff_t rows, ptrdiff_t cols) {
   if (cols < kLanes) return narrow_rows<Op, kRowScalar>(a, b, d, rows, cols);
   if (cols == kLanes) return vector_rows<Op, kRowScalar>(a, b, d, rows);
   const ops::F f;
+  const float *pa = a.data, *pb = b.data;
+  float* pd = d.data;
+  const ptrdiff_t step_a = a.pitch, step_b = b.pitch, step_d = d.pitch;
   const ptrdiff_t whole = cols - cols % kLanes;
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    const float* pa = a.data;
-    const float* pb = b.data;
-    float* pd = d.data;
+  for (ptrdiff_t r = 0; r < rows; ++r, pa += step_a, pb += step_b, pd += step_d) {
     const ops::V s = kRowScalar ? hn::Set(f, *pb) : hn::Zero(f);
     const auto at = [&](ptrdiff_t c)
                         HWY_ATTR { return Op::apply(hn::LoadU(f, pa + c), kRowScalar ? s : hn::LoadU(f, pb + c)); };
@@ -73,20 +75,17 @@ void block_loop(ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t c
       for (ptrdiff_t c = 0; c < whole; c += kLanes) hn::StoreU(at(c), f, pd + c);
       hn::StoreU(last, f, pd + cols - kLanes);
     }
-    a.data += a.pitch;
-    b.data += b.pitch;
-    d.data += d.pitch;
   }
 }
 
 // A unary operator ignores its second operand; the loop reads it as a row scalar and the compiler drops the load.
 template <class Op>
-void unary_loop(ConstBlock a, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void unary_loop(const ConstBlock& a, const Block& d, ptrdiff_t rows, ptrdiff_t cols) {
   const float unused = 0.0f;
   block_loop<Op, true>(a, {&unused, 0}, d, rows, cols);
 }
 
-void UnaryTwin(AluOp op, ConstBlock a, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void UnaryTwin(AluOp op, const ConstBlock& a, const Block& d, ptrdiff_t rows, ptrdiff_t cols) {
   switch (op) {
     case AluOp::kAbs: return unary_loop<ops::Abs>(a, d, rows, cols);
     case AluOp::kSquare: return unary_loop<ops::Square>(a, d, rows, cols);
@@ -104,7 +103,7 @@ void UnaryTwin(AluOp op, ConstBlock a, Block d, ptrdiff_t rows, ptrdiff_t cols) 
   }
 }
 
-void BinaryTwin(AluOp op, ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void BinaryTwin(AluOp op, const ConstBlock& a, const ConstBlock& b, const Block& d, ptrdiff_t rows, ptrdiff_t cols) {
   switch (op) {
     case AluOp::kSubtract: return block_loop<ops::Subtract, false>(a, b, d, rows, cols);
     case AluOp::kMultiply: return block_loop<ops::Multiply, false>(a, b, d, rows, cols);
@@ -128,12 +127,14 @@ void BinaryTwin(AluOp op, ConstBlock a, ConstBlock b, Block d, ptrdiff_t rows, p
 }
 
 template <class Op>
-void scalar_loop(bool reverse, ConstBlock a, ConstBlock s, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void scalar_loop(bool reverse, const ConstBlock& a, const ConstBlock& s, const Block& d, ptrdiff_t rows,
+                 ptrdiff_t cols) {
   if (reverse) return block_loop<ops::Swapped<Op>, true>(a, s, d, rows, cols);
   block_loop<Op, true>(a, s, d, rows, cols);
 }
 
-void ScalarTwin(AluOp op, bool reverse, ConstBlock a, ConstBlock s, Block d, ptrdiff_t rows, ptrdiff_t cols) {
+void ScalarTwin(AluOp op, bool reverse, const ConstBlock& a, const ConstBlock& s, const Block& d, ptrdiff_t rows,
+                ptrdiff_t cols) {
   switch (op) {
     case AluOp::kSubtract: return scalar_loop<ops::Subtract>(reverse, a, s, d, rows, cols);
     case AluOp::kDivide: return scalar_loop<ops::Divide>(reverse, a, s, d, rows, cols);
@@ -158,9 +159,9 @@ void ScalarTwin(AluOp op, bool reverse, ConstBlock a, ConstBlock s, Block d, ptr
 }
 
 #else   // the static baseline: never called
-void UnaryTwin(AluOp, ConstBlock, Block, ptrdiff_t, ptrdiff_t) {}
-void BinaryTwin(AluOp, ConstBlock, ConstBlock, Block, ptrdiff_t, ptrdiff_t) {}
-void ScalarTwin(AluOp, bool, ConstBlock, ConstBlock, Block, ptrdiff_t, ptrdiff_t) {}
+void UnaryTwin(AluOp, const ConstBlock&, const Block&, ptrdiff_t, ptrdiff_t) {}
+void BinaryTwin(AluOp, const ConstBlock&, const ConstBlock&, const Block&, ptrdiff_t, ptrdiff_t) {}
+void ScalarTwin(AluOp, bool, const ConstBlock&, const ConstBlock&, const Block&, ptrdiff_t, ptrdiff_t) {}
 #endif  // STERNA_SIMD_BODY
 }  // namespace sterna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

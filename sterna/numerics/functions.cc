@@ -109,21 +109,6 @@ std::optional<Function> parse_function(std::string_view text) {
   return std::nullopt;
 }
 
-// Source: "Supported Activation Functions" of the NKI documentation. Functions without a row there are valid
-// everywhere.
-FunctionRange documented_range(Function f) {
-  constexpr float kPi = 3.14159274F;
-  switch (f) {
-    case Function::kLog: return {0x1p-64F, 0x1p64F};
-    case Function::kSin: return {-kPi, kPi};
-    case Function::kArctan: return {-kPi / 2, kPi / 2};
-    case Function::kSqrt: return {0x1p-116F, 0x1p118F};
-    case Function::kRsqrt: return {0x1p-87F, 0x1p97F};
-    case Function::kReciprocal: return {-0x1p42F, 0x1p42F, 0x1p-42F};
-    default: return {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
-  }
-}
-
 float evaluate(Function f, float x) { return kScalarTable[static_cast<size_t>(f)](x); }
 
 }  // namespace sterna

@@ -61,7 +61,20 @@ struct FunctionRange {
   /// False for NaN, which no function makes worse.
   bool excludes(float x) const { return (x < low) | (x > high) | (std::fabs(x) < hole); }
 };
-FunctionRange documented_range(Function f);
+/// Source: "Supported Activation Functions" of the NKI documentation. Functions without a row there are valid
+/// everywhere.
+inline FunctionRange documented_range(Function f) {
+  constexpr float kPi = 3.14159274F;
+  switch (f) {
+    case Function::kLog: return {0x1p-64F, 0x1p64F};
+    case Function::kSin: return {-kPi, kPi};
+    case Function::kArctan: return {-kPi / 2, kPi / 2};
+    case Function::kSqrt: return {0x1p-116F, 0x1p118F};
+    case Function::kRsqrt: return {0x1p-87F, 0x1p97F};
+    case Function::kReciprocal: return {-0x1p42F, 0x1p42F, 0x1p-42F};
+    default: return {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+  }
+}
 
 float evaluate(Function f, float x);
 

@@ -131,6 +131,7 @@ Status Builder::check_views(const TableRow& row, const void* body) {
     const TensorInfo& t = program_.tensors[v.tensor];
     if (v.kind != ViewKind::kStrided) {
       status = check_view(program_, v);
+      if (status && v.kind == ViewKind::kIndirect && v.on_chip()) status = check_indirect(rules_, row, body);
       return;
     }
     if (!in_bounds(v, t)) {

@@ -42,9 +42,31 @@ Fault bad_offset(std::string message) { return Fault(FaultKind::kOutOfBounds, "D
 
 /// Where an index leads is checked when the program runs; here its numbers must not overflow.
 Status check_offset(const View& v, const DynamicOffset& d) {
-  if (v.kind == ViewKind::kIndirect && v.on_chip()) return bad_offset("Rows found by an index tensor must be in HBM.");
+  if ((d.group != 0) != (v.kind == ViewKind::kIndirect && v.on_chip()))
+    return bad_offset("Rows found by an index tensor must be in HBM, columns found by one on chip.");
   if (d.limit >= 0 && d.limit <= INT32_MAX && d.multiplier >= INT32_MIN && d.multiplier <= INT32_MAX) return {};
   return bad_offset(cat("Indices below ", d.limit, " times ", d.multiplier, " elements lead into no tensor."));
+}
+
+/// TI3: of an indirect view on chip: every place that an index may name lies in the tensor, and there is an index for each
+/// column in each group of partitions.
+Status check_columns(const TensorInfo& t, const View& v, const DynamicOffset& d) {
+  const auto bad = [](std::string message) {
+    return Fault(FaultKind::kRuleBroken, "TI3", std::move(message));
+  };
+  if (d.source != DynamicOffset::Source::kTensor || d.index.memory != Memory::kSbuf || d.group < 1 || v.ndim != 2)
+    return bad("Columns are found by an index tensor in SBUF, of a view with one free dimension.");
+  if (d.index.rows() != v.rows())
+    return bad(cat("The index ", shape_text(d.index), " must have the ", v.rows(), " partitions of the tensor."));
+  View all = v;
+  all.kind = ViewKind::kStrided;
+  all.dims[1] = {static_cast<int32_t>(d.multiplier), static_cast<int32_t>(d.limit)};
+  if (d.limit < 1 || !in_bounds(all, t)) return bad(cat("Indices below ", d.limit, " lead outside the tensor."));
+  const int64_t last = v.rows() % d.group == 0 ? d.group : v.rows() % d.group;
+  if (v.cols() > d.index.cols() * d.group || (last < d.group && v.cols() > last))
+    return bad(cat("The index ", shape_text(d.index), " has no ", v.cols(), " numbers for each group of ", d.group,
+                   " partitions."));
+  return {};
 }
 
 Status check_view_at(const Program& p, const View& v, int nesting) {
@@ -65,7 +87,8 @@ Status check_view_at(const Program& p, const View& v, int nesting) {
     STERNA_TRY(check_view_at(p, d.index, nesting + 1));
     if (d.index.elements() == 0) return bad_offset("An offset tensor has no element.");
   }
-  return check_offset(v, d);
+  STERNA_TRY(check_offset(v, d));
+  return d.group != 0 ? check_columns(t, v, d) : Status();
 }
 
 class Checker {
@@ -191,6 +214,7 @@ class Checker {
       if (status) status = used(v);
       if (status) status = check_written_once(rules_, v, role);
       dynamic = dynamic || v.kind != ViewKind::kStrided;
+      if (status && v.kind == ViewKind::kIndirect && v.on_chip()) status = check_indirect(rules_, row, h.body());
     });
     STERNA_TRY(std::move(status));
     if (dynamic != ((h.flags & RecordHeader::kHasDynamic) != 0))
@@ -278,6 +302,40 @@ Status check_written_once(const Rules& rules, const View& view, Role role) {
   return rules.compat("ALIAS2", cat("A destination ", shape_text(view),
                                     " is a broadcast: it writes one place several times, and the last element stays. "
                                     "Write a tensor of the full shape."));
+}
+
+namespace {
+
+bool names_operand(std::string_view names, std::string_view operand) {
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == operand) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
+/// The view in a field, if it is one with .indirect().
+bool is_indirect(const FieldSpec& spec, const void* body) {
+  const void* at = static_cast<const char*>(body) + spec.offset;
+  const View* view = nullptr;
+  if (spec.type == FieldType::kView) view = static_cast<const View*>(at);
+  if (spec.type == FieldType::kScalar && static_cast<const Scalar*>(at)->is_view)
+    view = &static_cast<const Scalar*>(at)->view;
+  return view != nullptr && !view->empty() && view->kind == ViewKind::kIndirect && view->on_chip();
+}
+
+}  // namespace
+
+Status check_indirect(const Rules& rules, const TableRow& row, const void* body) {
+  if (!rules.chip->features.indirect_views)
+    return Fault(FaultKind::kNotOnThisChip, "TI1", cat("Views with .indirect() do not exist on ", rules.chip->name, "."));
+  for (const FieldSpec& spec : row.field_list())
+    if (is_indirect(spec, body) && !names_operand(row.info.indirect, spec.name))
+      return Fault(FaultKind::kRuleBroken, "TI2",
+                   cat("'", spec.name, "' of ", row.info.mnemonic, " takes no view with .indirect()",
+                       row.info.indirect.empty() ? "." : cat("; these operands do: ", row.info.indirect, ".")));
+  return {};
 }
 
 std::vector<Fault> check_program(const Program& program, const Chip& chip) { return Checker(program, chip).check(); }

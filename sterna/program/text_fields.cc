@@ -139,10 +139,11 @@ Status FieldReader::pattern_of(Cursor& c, View* view) {
   return {};
 }
 
-/// `($0 * 512 < 4)` or `rows(%index * 512 < 64)`, after the plus.
+/// `($0 * 512 < 4)`, `rows(%index * 512 < 64)` in HBM, or `columns(%index * 1 < 64 by 16)` on chip, after the plus.
 Status FieldReader::dynamic(Cursor& c, View* view, int nesting) {
   if (nesting >= kMaxNesting) return c.fault("TEXT4", "Offset tensors are nested too deeply.");
-  view->kind = c.take_word("rows") ? ViewKind::kIndirect : ViewKind::kDynamic;
+  const bool columns = view->on_chip() && c.take_word("columns");
+  view->kind = columns || c.take_word("rows") ? ViewKind::kIndirect : ViewKind::kDynamic;
   STERNA_TRY(c.expect('('));
   DynamicOffset out;
   if (c.peek() == '$') {
@@ -157,6 +158,11 @@ Status FieldReader::dynamic(Cursor& c, View* view, int nesting) {
   STERNA_ASSIGN(out.multiplier, c.integer(INT32_MIN, INT32_MAX, "The factor"));
   STERNA_TRY(c.expect('<'));
   STERNA_ASSIGN(out.limit, c.integer(0, INT32_MAX, "The limit"));
+  if (columns) {
+    if (!c.take_word("by")) return c.fault("TEXT1", "'by' and the partitions of a group expected here.");
+    STERNA_ASSIGN(const int64_t group, c.integer(1, kMaxPartitions, "The group"));
+    out.group = static_cast<int32_t>(group);
+  }
   STERNA_TRY(c.expect(')'));
   view->dynamic = row_of(out);
   return {};
@@ -168,8 +174,7 @@ uint32_t FieldReader::row_of(const DynamicOffset& d) {
   const auto& rows = builder_.program().dynamics;
   for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i) {
     const DynamicOffset& o = rows[i - 1];
-    if (o.source == d.source && o.reg == d.reg && o.index == d.index && o.multiplier == d.multiplier &&
-        o.limit == d.limit)
+    if (o == d)
       return static_cast<uint32_t>(i - 1);
   }
   return builder_.add_dynamic(d);

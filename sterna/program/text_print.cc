@@ -252,7 +252,9 @@ class Printer {
     if (v.kind == ViewKind::kStrided || v.dynamic >= program_.dynamics.size()) return "";
     const DynamicOffset& d = program_.dynamics[v.dynamic];
     const std::string index = d.source == DynamicOffset::Source::kRegister ? reg(d.reg) : view(d.index, nesting + 1);
-    return cat(v.kind == ViewKind::kIndirect ? "+rows(" : "+(", index, " * ", d.multiplier, " < ", d.limit, ')');
+    const bool columns = v.kind == ViewKind::kIndirect && v.on_chip();
+    const std::string_view how = columns ? "+columns(" : v.kind == ViewKind::kIndirect ? "+rows(" : "+(";
+    return cat(how, index, " * ", d.multiplier, " < ", d.limit, columns ? cat(" by ", d.group) : "", ')');
   }
 
   const Program& program_;

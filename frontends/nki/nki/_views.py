@@ -4,7 +4,7 @@
 import math
 
 from nki._remarks import fail
-from sterna import _core, settings
+from sterna import _core
 
 
 def _names(pattern):
@@ -47,17 +47,4 @@ def rearrange(self, src_pattern, dst_pattern, fixed_sizes=None):
     return view
 
 
-def indirect(self, index, num_elem=None):
-    """Elements of each partition by a list of offsets: not in this version."""
-    target = _core.current().target
-    if not settings.chip(target)["indirect_views"]:
-        fail("DYN8", f".indirect() does not exist on {target}.", "not on this chip")
-    fail(
-        "DYN8",
-        "indirect() is not in this version. nisa.nc_n_gather and nisa.local_gather gather along the free axes.",
-        "not implemented",
-    )
-
-
 _core.Tensor.rearrange = rearrange
-_core.Tensor.indirect = indirect

@@ -315,20 +315,6 @@ def test_removed_names_say_what_to_use(name):
         nki.nothing  # noqa: B018
 
 
-LATER = [(nki.collectives, name) for name in (
-    "all_reduce all_gather reduce_scatter all_to_all all_gather_v all_to_all_v collective_permute collective_permute_implicit "
-    "collective_permute_implicit_reduce collective_permute_implicit_current_processing_rank_id rank_id").split()]  # fmt: skip
-
-
-@pytest.mark.parametrize(("module", "name"), LATER, ids=lambda p: p if isinstance(p, str) else p.__name__)
-def test_names_that_come_later_say_why(module, name):
-    function = getattr(module, name)
-    with pytest.raises(sterna.NotImplementedFault, match=f"{name} is not implemented: .+"):
-        function()
-    with pytest.raises(NotImplementedError, match="next release"):
-        nki.jit(lambda x: function(x))(ONE)
-
-
 def test_replica_group():
     assert nki.collectives.ReplicaGroup([[0, 1], (2, 3)]).groups == [[0, 1], [2, 3]]
 

@@ -12,7 +12,8 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 import sterna
-from sterna import NotOnThisChip, RuleError
+from sterna import RuleError
+from sterna.faults import NotOnThisChip
 
 F32, U32, BF16 = np.float32, np.uint32, ml_dtypes.bfloat16
 MASK = 0xFFFFFFFF
