@@ -132,6 +132,8 @@ struct Recording {
   std::shared_ptr<const Chip> chip;
   Builder builder;
   std::unique_ptr<Run> run;
+  Plan plan;               // for runs after the first
+  bool runs_again = false;  // the run is not the first
   Fabric* fabric = nullptr;  // of the launch that this is a rank of; null when it is alone
   int rank = 0;
   Executor::Options options;

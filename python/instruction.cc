@@ -33,9 +33,23 @@ bool fill_int(const FieldSpec& field, PyObject* value, Range range, int64_t* out
   return to_int(value, field.name, range, out);
 }
 
+/// The number of an enumerator by its name, which NKI 0.3 takes for perf_mode; -1 for another name.
+int64_t named(const FieldSpec& field, PyObject* value) {
+  const char* given = PyUnicode_AsUTF8(value);
+  const auto& names = text::spellings(field.type);
+  for (size_t i = 0; given != nullptr && i < names.size(); ++i)
+    if (names[i] == given) return static_cast<int64_t>(i);
+  PyErr_Clear();
+  return -1;
+}
+
 template <class E>
 bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
   int64_t number;
+  if (std::is_same_v<E, PerfMode> && PyUnicode_Check(value) && (number = named(field, value)) >= 0) {
+    *static_cast<E*>(at) = static_cast<E>(number);
+    return true;
+  }
   if (!fill_int(field, value, kInt32, &number)) return false;
   const auto known = static_cast<int64_t>(text::spellings(field.type).size());
   if (number < 0 || number >= known) {

@@ -271,7 +271,8 @@ PyObject* get_eager(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)
 PyObject* get_target(PyObject* o, void*) { return PyUnicode_FromString(recording_of(o)->self->chip->name.c_str()); }
 PyObject* get_bytes(PyObject* o, void*) {
   size_t bytes = 0;
-  for (const Stream& stream : recording_of(o)->self->builder.program().cores) bytes += stream.bytes();
+  for (const Stream& stream : recording_of(o)->self->builder.program().cores)
+    bytes += stream.bytes() + stream.size() * sizeof(ReplayStep);
   return PyLong_FromSize_t(bytes);
 }
 
@@ -319,7 +320,7 @@ PyGetSetDef getset[] = {{"cores", get_cores, nullptr, "Cores of the kernel.", nu
                         {"done", get_done, nullptr, "True when nothing more can be executed.", nullptr},
                         {"eager", get_eager, nullptr, "True when each instruction is executed at once.", nullptr},
                         {"target", get_target, nullptr, "Name of the chip.", nullptr},
-                        {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream.", nullptr},
+                        {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream, and of its plan.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(recording_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(recording_dealloc)},
@@ -335,7 +336,10 @@ Recording::~Recording() {
 }
 
 Run& Recording::running() {
-  if (!run) run = std::make_unique<Run>(builder.program(), *chip, pool, options, fabric, rank);
+  if (!run) {
+    run = std::make_unique<Run>(builder.program(), *chip, pool, options, fabric, rank);
+    if (runs_again) run->use(&plan);
+  }
   while (!bound.empty() && bound_done < bound.size()) {
     auto& [id, memory] = bound[bound_done++];
     Status status = run->bind(id, memory.first, memory.second);

@@ -132,6 +132,7 @@ PyObject* recording_run_again(PyObject* self, PyObject* list) {
   Recording& r = *recording_of(self)->self;
   const std::vector<uint32_t>& parameters = r.builder.program().parameters;
   r.run.reset();
+  r.runs_again = true;
   r.bound.clear();
   r.bound_done = 0;
   r.done = false;
@@ -232,6 +233,7 @@ PyObject* recording_written(PyObject* self, PyObject* object) {
 PyObject* recording_replay(PyObject* self, PyObject*) {
   Recording& r = *recording_of(self)->self;
   Run again(r.builder.program(), *r.chip, r.pool, r.options);
+  again.use(&r.plan);
   Fault fault;
   Executor::State end = Executor::State::kDone;
   for (auto& [id, memory] : r.bound)

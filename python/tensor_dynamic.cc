@@ -2,6 +2,8 @@
 // Views whose place only the run knows: ap() with an offset, vector_select, an index that is a register, and what may
 // be made of such views. A view carries one such offset; what would need two is refused.
 #include "sterna/base/text.h"
+#include "sterna/machine/view_ops.h"
+#include "sterna/program/check_program.h"
 #include "tensor.h"
 
 namespace sterna::python {

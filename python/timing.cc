@@ -26,24 +26,40 @@ double part(int64_t ps, int64_t whole) { return whole > 0 ? static_cast<double>(
 
 nb::str text(std::string_view view) { return nb::str(view.data(), view.size()); }
 
-/// {"tensor": {"busy_us", "active", "instructions"}, ...}; both DMA queues together are "dma".
-nb::dict engines(const Prediction& p) {
-  const Timing& t = p.timing;
+/// {"tensor": {"busy_us", "active", "instructions"}, ...}; loads and stores together are "dma".
+nb::dict engines_of(const Timing& t, const TimePerQueue& busy, const TimePerQueue& counts, bool with_hbm) {
   nb::dict out;
-  auto add = [&](std::string_view name, int64_t busy, double active, int64_t count) {
+  auto add = [&](std::string_view name, int64_t time, double active, int64_t count) {
     nb::dict row;
-    row["busy_us"] = us(busy);
+    row["busy_us"] = us(time);
     row["active"] = active;
     row["instructions"] = count;
     out[text(name)] = row;
   };
   for (int q = 0; q < kQueues; ++q) {
     const Queue queue = static_cast<Queue>(q);
-    if (!is_dma(queue)) add(name(queue), t.busy_ps[q], t.share(queue), t.counts[q]);
+    if (!is_dma(queue)) add(name(queue), busy[q], t.share(busy[q]), counts[q]);
   }
   const size_t load = static_cast<size_t>(Queue::kLoad), store = static_cast<size_t>(Queue::kStore);
-  add("dma", t.busy_ps[load] + t.busy_ps[store], t.dma_share(), t.counts[load] + t.counts[store]);
-  add("hbm", t.hbm_ps, t.hbm_share(), 0);
+  const int64_t dma = busy[load] + busy[store];
+  add("dma", dma, t.share(busy[load]) + t.share(busy[store]), counts[load] + counts[store]);
+  const size_t exchange = static_cast<size_t>(Queue::kExchange);
+  if (counts[exchange] > 0) add("exchange", busy[exchange], t.share(busy[exchange]), counts[exchange]);
+  if (with_hbm) add("hbm", t.hbm_ps, t.hbm_share(), 0);
+  return out;
+}
+
+nb::dict engines(const Prediction& p) { return engines_of(p.timing, p.timing.busy_ps, p.timing.counts, true); }
+
+/// [{"end_us", "engines"}, ...], by core.
+nb::list cores(const Prediction& p) {
+  nb::list out;
+  for (const CoreTiming& core : p.timing.cores) {
+    nb::dict row;
+    row["end_us"] = us(core.end_ps);
+    row["engines"] = engines_of(p.timing, core.busy_ps, core.counts, false);
+    out.append(row);
+  }
   return out;
 }
 
@@ -66,10 +82,10 @@ nb::list uncertain(const Prediction& p) {
 /// second one waited for.
 nb::dict waits(const Prediction& p) {
   std::array<int64_t, kCauses> still = {};
-  std::array<int64_t, kQueues> free_from = {};
+  std::vector<TimePerQueue> free_from(p.timing.cores.size());
   int64_t sum = 0;
   for (const InstructionTime& i : p.timing.instructions) {
-    int64_t& from = free_from[static_cast<size_t>(i.queue)];
+    int64_t& from = free_from[i.core][static_cast<size_t>(i.queue)];
     if (i.start > from) {
       still[static_cast<size_t>(i.cause)] += i.start - from;
       sum += i.start - from;
@@ -107,7 +123,7 @@ nb::bytes column(const Prediction& p, F value) {
 void add_columns(nb::class_<Prediction>& c) {
   c.def(
        "start", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.start; }); },
-       "int64 picoseconds of each instruction, in program order.")
+       "int64 picoseconds of each instruction, in program order, one core after the other.")
       .def(
           "end", [](const Prediction& p) { return column<int64_t>(p, [](auto& i) { return i.end; }); },
           "int64 picoseconds.")
@@ -123,13 +139,15 @@ void add_columns(nb::class_<Prediction>& c) {
           "uint32, the instruction that was waited for; 4294967295 for none.")
       .def(
           "record", [](const Prediction& p) { return column<uint32_t>(p, [](auto& i) { return i.record; }); },
-          "uint32, the record in the program.");
+          "uint32, the record in its core's stream.")
+      .def(
+          "core", [](const Prediction& p) { return column<uint8_t>(p, [](auto& i) { return i.core; }); },
+          "uint8, the core that has it.");
 }
 
 Trace trace_of(const Prediction& p) {
   const Recording& r = p.from();
-  const std::vector<Path> paths = r.paths();
-  return to_trace(r.builder.program(), paths.empty() ? Path() : paths[0], *r.chip, p.timing);
+  return to_trace(r.builder.program(), std::span<const Path>(r.paths()), *r.chip, p.timing);
 }
 
 }  // namespace
@@ -140,9 +158,10 @@ PyObject* recording_timing(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i", const_cast<char**>(names), &options.cores_on_stack))
     return nullptr;
   Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
+  options.rank = r.rank;
   Result<Timing> timing = Fault();
   const std::vector<Path> paths = r.paths();
-  Py_BEGIN_ALLOW_THREADS timing = predict(r.builder.program(), paths.empty() ? Path() : paths[0], *r.chip, options);
+  Py_BEGIN_ALLOW_THREADS timing = predict(r.builder.program(), std::span(paths), *r.chip, options);
   Py_END_ALLOW_THREADS if (!timing) {
     if (timing.error().where.file.empty()) r.builder.program().locate(timing.error());
     raise_fault(timing.error());
@@ -182,7 +201,10 @@ bool add_timing_type(PyObject* module) {
           "The same without the launch.")
       .def_prop_ro(
           "bound", [](const Prediction& p) { return p.timing.bound; }, "What the critical path is spent on most.")
-      .def_prop_ro("engines", engines, "Name -> busy_us, active (share of the kernel's time), instructions.")
+      .def_prop_ro(
+          "engines", engines,
+          "Name -> busy_us, active (share of the kernel's time), both means of the cores; instructions of all.")
+      .def_prop_ro("cores", cores, "For each core: end_us and its engines.")
       .def_prop_ro("lines", lines, "(file, line, function, us, share) on the critical path, most first.")
       .def_prop_ro("critical", critical, "What the critical path is spent on: name -> share.")
       .def_prop_ro("waits", waits, "Why engines and queues stand still: cause -> share of all waiting.")

@@ -60,7 +60,7 @@ nb::dict column_types() {
 
 nb::list queues(const Trace& t) {
   nb::list out;
-  for (const TraceQueue& q : t.queues) out.append(text(q.name));
+  for (size_t q = 0; q < t.queues.size(); ++q) out.append(text(t.queue_name(q)));
   return out;
 }
 

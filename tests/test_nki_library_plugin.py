@@ -20,7 +20,7 @@ from sterna.faults import RuleError  # noqa: E402
 from sterna.nki_library import compiler, figures, machine, ranks, remote_locks  # noqa: E402
 from sterna.nki_library import neuron_dtypes as dt  # noqa: E402
 
-HARNESS = '''
+HARNESS = """
     import enum, os
     import numpy as np
     from test.utils.perf_analysis_private import analyze_trace
@@ -72,9 +72,9 @@ HARNESS = '''
             expected = normalize_golden_output(args.validation_args.golden_output)
             if hasattr(self, "got"):
                 np.testing.assert_array_equal(self.got, expected["out"])
-'''
+"""
 
-CONFTEST = '''
+CONFTEST = """
     import builtins, sys
     import pytest
     from .utils import test_orchestrator
@@ -95,9 +95,9 @@ CONFTEST = '''
         builtins.builtin = builtin
         sys.modules["nki"], sys.modules["nki.isa"], sys.modules["nki.language"] = nki, isa, language
         sys.modules["nki.dtype"], sys.modules["nki.tensor"] = dtypes, tensor
-'''
+"""
 
-CASES = '''
+CASES = """
     import os, types
     import numpy as np, pytest
     import neuron_dtypes as dt
@@ -142,9 +142,9 @@ CASES = '''
         x = dt.static_cast(np.ones((2, 4), np.float32), nl.bfloat16)
         assert x.dtype == dt.bfloat16 and dt.sizeinbytes(nl.bfloat16) == 2 and dt.is_float_type(x.dtype)
         assert static_cast is dt.static_cast
-'''
+"""
 
-RANKS = '''
+RANKS = """
     def test_ranks(monkeypatch, tmp_path):
         from sterna.nki_library import ranks
         seen = []
@@ -162,7 +162,7 @@ RANKS = '''
         for rank in range(2):
             got = np.fromfile(tmp_path / "infer_result" / f"output_worker_{rank}" / "out.bin", np.float32)
             np.testing.assert_array_equal(got, np.full(4, 2 * rank))
-'''
+"""
 
 
 @pytest.fixture
@@ -182,7 +182,18 @@ def suite(tmp_path):
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("STERNA_", "NKI_", "NEURON_", "PYTEST"))}
         paths = [str(tmp_path), *(path for path in sys.path if path)]
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "sterna.pytest_nki_library", "-p", "no:cacheprovider", "-q", "test", *options],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "sterna.pytest_nki_library",
+                "-p",
+                "no:cacheprovider",
+                "-q",
+                "test",
+                *options,
+            ],
             cwd=tmp_path,
             env={**inherited, "PYTHONPATH": os.pathsep.join(paths), **environment},
             capture_output=True,
@@ -390,12 +401,19 @@ def test_static_cast_takes_names_types_and_dtypes():
         assert got.dtype == np.dtype(dt.bfloat16)
         np.testing.assert_array_equal(got.astype(np.float32), values)
     assert float(dt.finfo(nl.float16).max) == 65504.0
-    assert [dt.is_float_type(x) for x in (nl.float8_e4m3, np.int8, "float32", np.dtype(bool))] == [True, False, True, False]
+    assert [dt.is_float_type(x) for x in (nl.float8_e4m3, np.int8, "float32", np.dtype(bool))] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
 def test_static_cast_packs_four_into_one(name):
-    values = np.array([[1.0, 2.0, -4.0, 0.5, 6.0, -1.5, 0.0, 3.0]], np.float32)  # every one is exact in each of the types
+    values = np.array(
+        [[1.0, 2.0, -4.0, 0.5, 6.0, -1.5, 0.0, 3.0]], np.float32
+    )  # every one is exact in each of the types
     packed = dt.static_cast(values, getattr(nl, name))
     assert packed.shape == (1, 2) and str(packed.dtype) == name
     np.testing.assert_array_equal(dt.static_cast(packed, np.float32), values)

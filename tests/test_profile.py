@@ -2,12 +2,15 @@
 """`sterna.profile()` and the progress line."""
 
 import io
+import json
 import time
 
 import numpy as np
 import pytest
 
 import nki
+import nki.collectives as ncc
+import nki.isa as nisa
 import nki.language as nl
 import sterna
 from sterna import profiler, progress
@@ -50,11 +53,77 @@ def test_a_call_has_a_time_a_bound_and_its_place():
         "gpsimd",
         "sync",
         "dma",
+        "exchange",
         "hbm",
         "latency",
     )
     assert kernel.engines["vector"] > 0 and kernel.engines["tensor"] == 0
     assert kernel.refused is None
+
+
+@nki.jit
+def halves(a):
+    """Each core takes half of the rows; then both read what the other wrote."""
+    me, rows = nl.program_id(0), a.shape[0] // 2
+    shared = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((rows, a.shape[1]), dtype=a.dtype)
+    nisa.dma_copy(tile, a[nl.ds(me * rows, rows), :])
+    for _ in range(1 + 3 * me):
+        nisa.tensor_tensor(tile, tile, tile, op=nl.add)
+    nisa.dma_copy(shared[nl.ds(me * rows, rows), :], tile)
+    nisa.core_barrier(shared, (0, 1))
+    theirs = nl.ndarray(tile.shape, dtype=a.dtype)
+    nisa.dma_copy(theirs, shared[nl.ds((1 - me) * rows, rows), :])
+    nisa.dma_copy(out[nl.ds(me * rows, rows), :], theirs)
+    return out
+
+
+def test_two_cores_have_one_prediction(tmp_path):
+    with sterna.profile() as p:
+        result = halves[2](ones(256, 512))
+    assert (result[:128] == 16).all() and (result[128:] == 2).all()
+    (kernel,) = p.kernels
+    timing = kernel.timing
+    core, cause = np.frombuffer(timing.core(), "uint8"), np.frombuffer(timing.cause(), "uint8")
+    start, by = np.frombuffer(timing.start(), "int64"), np.frombuffer(timing.cause_instruction(), "uint32")
+    assert sorted(set(core)) == [0, 1]
+    # The core with less to do waits in its barrier for the other, which has three additions more.
+    (waiting,) = np.flatnonzero(cause == timing.cause_names.index("partner"))
+    assert core[waiting] == 0 and core[by[waiting]] == 1 and start[waiting] == start[by[waiting]]
+    assert len(timing.cores) == 2
+    assert timing.cores[1]["engines"]["vector"]["instructions"] == 4
+    assert timing.engines["vector"]["instructions"] == 5
+    assert timing.kernel_ns == pytest.approx(max(c["end_us"] for c in timing.cores) * 1e3)
+    assert timing.total_ns == pytest.approx(timing.kernel_ns + 13e3 + 14e3)  # launch, and the second core's
+    assert any(note.startswith("The cores start together") for note in timing.notes)
+    kernel.trace.save(str(tmp_path / "two.trace"))
+    trace = sterna.load_trace(str(tmp_path / "two.trace"))
+    assert "core 1 vector" in trace.queues and len(trace) == timing.instructions
+    kernel.trace.save(str(tmp_path / "two.json"))
+    events = json.loads((tmp_path / "two.json").read_text())["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert {pid: name[-18:] for pid, name in names.items()} == {1: "core 0 (predicted)", 2: "core 1 (predicted)"}
+    assert {e["pid"] for e in events if e["ph"] == "X"} == {1, 2}
+
+
+@nki.jit
+def summed(x, group):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    ncc.all_reduce(srcs=[x], dsts=[out], replica_group=group, op=nl.add)
+    return out
+
+
+def test_a_collective_takes_the_links_time():
+    x = ones(128, 512)
+    with sterna.profile("trn2") as p:
+        sterna.launch(summed, [{"x": x, "group": ncc.ReplicaGroup([[0, 1, 2, 3]])} for _ in range(4)])
+    timing = p.kernels[0].timing
+    # Ranks of one chip: twice 3/4 of the bytes at 77 GB/s and three steps of 1.05 us (hardware/chips/trn2.toml).
+    assert timing.kernel_ns == pytest.approx(2 * (3 / 4 * x.nbytes / 77 + 3 * 1050), abs=1e-3)
+    assert timing.bound == "exchange" and timing.engines["exchange"]["instructions"] == 1
+    assert any(note.startswith("Every rank") for note in timing.notes)
+    assert "link.core_rate" in [key for key, *_ in timing.uncertain]
 
 
 def test_bytes_are_those_of_the_arguments():

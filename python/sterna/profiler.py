@@ -81,7 +81,7 @@ class _Run:
 
 
 _FIGURES = (
-    "bound cause_names critical dma_bytes engines hbm_read hbm_written instructions kernel_ns lines multiply_adds notes psum_capacity "
+    "bound cause_names cores critical dma_bytes engines hbm_read hbm_written instructions kernel_ns lines multiply_adds notes psum_capacity "
     "psum_peak queue_names sbuf_capacity sbuf_peak total_ns uncertain waits"
 ).split()
 
@@ -144,7 +144,7 @@ class KernelProfile:
 
     @property
     def engines(self):
-        """{"tensor": share of the kernel's time in which it is active, ...}, with "dma" and "hbm"."""
+        """{"tensor": share of the kernel's time in which it is active, ...}, with "dma" and "hbm"; of several cores, their mean."""
         return {name: row["active"] for name, row in self.timing.engines.items()}
 
     @property
@@ -198,6 +198,7 @@ def _as_dict(timing, lines):
         "bound": timing.bound,
         "instructions": timing.instructions,
         "engines": timing.engines,
+        "cores": timing.cores,
         "critical_path": timing.critical,
         "waits": timing.waits,
         "lines": [

@@ -7,7 +7,6 @@ suite was written for, and reports where the time went. See docs/nki-library.md.
 
 import contextlib
 import os
-import sys
 import time
 
 import pytest

@@ -14,6 +14,8 @@ LINES = 3
 UNCERTAIN = 4
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma", "hbm")
+#: shown in a block where something goes between cores or ranks
+EXCHANGE = "exchange"
 _TRUST = ("assumed", "estimated", "claimed")
 
 
@@ -112,8 +114,11 @@ class _Page:
         self.add(
             f"  time     {time_text(p['time_us'])}{first}, bound by {p['bound']}, {_counted(p['instructions'], 'instruction')}"
         )
-        active = [f"{name} {percent(p['engines'][name]['active'])}" for name in ENGINES if name in p["engines"]]
-        self.add("  active   " + "  ".join(active))
+        cores = p.get("cores", ())
+        self.active("active", p["engines"], f"(mean of {len(cores)} cores)" if len(cores) > 1 else "")
+        if len(cores) > 1:
+            for number, core in enumerate(cores):
+                self.active(f"core {number}", core["engines"], f"ends at {time_text(core['end_us'])}")
         self.add(
             f"  memory   DMA {bytes_text(p['dma_bytes'])}; "
             f"HBM {bytes_text(p['hbm_read_bytes'])} read, {bytes_text(p['hbm_written_bytes'])} written; "
@@ -124,6 +129,17 @@ class _Page:
             head = f"{label}{percent(line['share']):>5} {self.place(line)}  "
             self.add((head + shortened(line["text"], self.width - len(head))).rstrip())
             label = " " * 11
+
+    def active(self, label, engines, more):
+        names = [*ENGINES[:-1], EXCHANGE, ENGINES[-1]]
+        parts = [f"{name} {percent(engines[name]['active'])}" for name in names if name in engines]
+        line = f"  {label:<9}"
+        for part in filter(None, [*parts, more]):
+            if len(line) + len(part) > self.width:
+                self.add(line.rstrip())
+                line = " " * 11
+            line += part + "  "
+        self.add(line.rstrip())
 
     def place(self, at):
         return f"{shown_path(at['file'], self.folder)}:{at['line']}" if at["file"] else "(source not known)"

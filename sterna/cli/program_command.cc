@@ -14,6 +14,7 @@
 #include "sterna/execute/run.h"
 #include "sterna/hardware/catalog.h"
 #include "sterna/machine/rows.h"
+#include "sterna/program/binary.h"
 #include "sterna/program/check_program.h"
 #include "sterna/program/text.h"
 #include "sterna/program/text_names.h"
@@ -42,7 +43,12 @@ Result<Loaded> load(const std::string& file) {
   TextOptions options;
   options.place_records = true;
   options.warnings = &out.warnings;
-  STERNA_ASSIGN(out.program, parse_program(out.text, file, options));
+  if (is_binary_program(out.text)) {
+    STERNA_ASSIGN(out.program, read_program(out.text));
+    out.text.clear();  // no sections of values follow
+  } else {
+    STERNA_ASSIGN(out.program, parse_program(out.text, file, options));
+  }
   STERNA_ASSIGN(out.chip, find_chip(out.program.target));
   return out;
 }
@@ -168,13 +174,19 @@ int run(const Arguments& arguments, Output output) {
   for (const Fault& f : faults) refuse(f);
   if (!faults.empty()) return 1;
   if (arguments.has("--print")) {
-    const auto plain = parse_program(loaded->text, loaded->file);  // without the places in this file
-    if (!plain) return refuse(plain.error());
-    output.out << print_program(*plain);
+    if (loaded->text.empty()) {
+      output.out << print_program(loaded->program);
+    } else {
+      const auto plain = parse_program(loaded->text, loaded->file);  // without the places in this file
+      if (!plain) return refuse(plain.error());
+      output.out << print_program(*plain);
+    }
   }
+  if (arguments.has("--binary"))
+    if (Status status = save_program(loaded->program, arguments.text("--binary")); !status) return refuse(status.error());
   if (arguments.has("--run"))
     if (Status status = run_program(*loaded, output); !status) return refuse(status.error());
-  if (!arguments.has("--print") && !arguments.has("--run")) print_summary(output.out, *loaded);
+  if (!arguments.has("--print") && !arguments.has("--run") && !arguments.has("--binary")) print_summary(output.out, *loaded);
   return 0;
 }
 
@@ -183,10 +195,11 @@ int run(const Arguments& arguments, Output output) {
 Command program_command() {
   Command command;
   command.name = "program";
-  command.summary = "check a program in the text form; count, print or run it";
+  command.summary = "check a program; count, print, run or convert it";
   command.arguments = {
-      {"FILE", Argument::kPositional, "a .sterna file"},
+      {"FILE", Argument::kPositional, "a .sterna file, in the text or the binary form"},
       {"--print", Argument::kFlag, "print it in its canonical form"},
+      {"--binary", Argument::kValue, "write it in the binary form to this file"},
       {"--run", Argument::kFlag, "run it with the data it declares, zero elsewhere, and print the results"}};
   command.run = run;
   return command;

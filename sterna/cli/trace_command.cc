@@ -31,8 +31,9 @@ void print_queues(std::ostream& out, const Trace& t) {
   Table table("  ");
   for (size_t column : {1u, 2u, 3u}) table.align_right(column);
   table.add({"engine", "instructions", "busy us", "active"});
-  for (const TraceQueue& q : t.queues)
-    if (q.instructions > 0) table.add({q.name, cat(q.instructions), us(q.busy_ps), percent(q.busy_ps, t.kernel_ps)});
+  for (size_t i = 0; i < t.queues.size(); ++i)
+    if (const TraceQueue& q = t.queues[i]; q.instructions > 0)
+      table.add({t.queue_name(i), cat(q.instructions), us(q.busy_ps), percent(q.busy_ps, t.kernel_ps)});
   table.print(out << '\n');
 }
 
@@ -53,7 +54,7 @@ void print_waits(std::ostream& out, const Trace& t) {
   bool any = false;
   for (size_t q = 0; q < waited.size(); ++q)
     for (size_t cause = 0; cause < t.causes.size(); ++cause)
-      if (waited[q][cause] > 0) any = true, table.add({t.queues[q].name, t.causes[cause], us(waited[q][cause])});
+      if (waited[q][cause] > 0) any = true, table.add({t.queue_name(q), t.causes[cause], us(waited[q][cause])});
   if (any) table.print(out << '\n');
 }
 

@@ -78,7 +78,10 @@ Result<Executor::State> Executor::advance(size_t end) {
       STERNA_TRY(next_trip());
       continue;
     }
-    if (regions_.empty() && at_ >= end) return State::kDone;
+    if (regions_.empty()) {
+      if (plan_ != nullptr) STERNA_TRY(take_steps(end));
+      if (at_ >= end) return State::kDone;
+    }
     const RecordHeader& header = records[at_];
     if (opens_region(header.opcode)) {
       STERNA_TRY(enter_region(header));
@@ -89,13 +92,46 @@ Result<Executor::State> Executor::advance(size_t end) {
       STERNA_ASSIGN(const bool met, meet(header));
       if (!met) return State::kBlocked;
     } else {
-      STERNA_TRY(step(header));
+      STERNA_TRY(plan_ != nullptr && at_ >= plan_->noted && regions_.empty() ? note(header) : step(header));
     }
     ++at_;
     if (!regions_.empty()) continue;
     next_ = at_;
     if (at_ > next_release_) release_dead(at_ - 1);
   }
+}
+
+void Executor::use(CorePlan* plan) {
+  plan_ = plan;
+  next_step_ = 0;
+  if (plan->noted < stream().size()) plan->steps.reserve(stream().size());
+}
+
+/// Runs records from at_ on for as long as there are steps for them.
+Status Executor::take_steps(size_t end) {
+  for (; next_step_ < plan_->steps.size(); ++next_step_) {
+    const ReplayStep& step = plan_->steps[next_step_];
+    if (step.record < at_) continue;
+    if (step.record != at_ || at_ >= end) break;
+    if (!step.run(step, machine_)) break;
+    if ((++executed_ & 15) == 0) STERNA_TRY(look_for_interrupt());
+    next_ = ++at_;
+    if (at_ > next_release_) release_dead(at_ - 1);
+  }
+  return {};
+}
+
+/// step(), with a look at whether the instruction leaves one for the plan.
+Status Executor::note(const RecordHeader& header) {
+  ReplayStep noted;
+  machine_.note_step_in(&noted);
+  Status status = step(header);
+  machine_.note_step_in(nullptr);
+  plan_->noted = at_ + 1;
+  if (!status || noted.run == nullptr || at_ > UINT32_MAX) return status;
+  noted.record = static_cast<uint32_t>(at_);
+  plan_->steps.push_back(noted);
+  return {};
 }
 
 Status Executor::look_for_interrupt() {

@@ -9,6 +9,7 @@
 
 #include "sterna/base/result.h"
 #include "sterna/base/threads.h"
+#include "sterna/execute/plan.h"
 #include "sterna/hardware/chip.h"
 #include "sterna/machine/machine.h"
 #include "sterna/program/program.h"
@@ -48,6 +49,10 @@ class Executor {
   Executor(const Program& program, const Chip& chip, ThreadPool* pool, Options options)
       : Executor(program, chip, pool, std::move(options), Seat{}) {}
 
+  /// Takes the steps of `plan` where it has them, and adds those of records that it has not seen. It must come from
+  /// runs of this program and this core, and outlive this.
+  void use(CorePlan* plan);
+
   Machine& machine() { return machine_; }
   const Path& path() const { return path_; }
 
@@ -65,7 +70,9 @@ class Executor {
     int64_t i = 0, high = 0, step = 0;
   };
   Result<State> advance(size_t end);
+  Status take_steps(size_t end);
   Status step(const RecordHeader& header);
+  Status note(const RecordHeader& header);
   Status execute(const RecordHeader& header, const TableRow& row);
   Result<bool> meet(const RecordHeader& header);
   Status enter_region(const RecordHeader& header);
@@ -88,6 +95,8 @@ class Executor {
   size_t next_ = 0;  // next record that is in no region
   std::vector<Region> regions_;
   uint64_t executed_ = 0;
+  CorePlan* plan_ = nullptr;
+  size_t next_step_ = 0;  // of the plan
   bool final_ = false;
   std::vector<uint32_t> by_last_use_;  // local tensors in order of last use, for a final run
   size_t released_ = 0;

@@ -26,6 +26,11 @@ Run::Run(const Program& program, const Chip& chip, ThreadPool* pool, const Execu
     executors_.push_back(std::make_unique<Executor>(program, chip, pool, options, seat));
 }
 
+void Run::use(Plan* plan) {
+  plan->resize(executors_.size());
+  for (size_t c = 0; c < executors_.size(); ++c) executors_[c]->use(&(*plan)[c]);
+}
+
 Status Run::bind(uint32_t tensor, void* data, bool writable) {
   STERNA_TRY(machine(0).bind(tensor, data, writable));
   for (int c = 1; c < cores(); ++c) machine(c).adopt(tensor);

@@ -18,6 +18,9 @@ class Run {
   Run(const Program& program, const Chip& chip, ThreadPool* pool, const Executor::Options& options,
       Fabric* fabric = nullptr, int rank = 0);
 
+  /// Every core uses its part of `plan`, which must come from runs of this program, and outlive this.
+  void use(Plan* plan);
+
   int cores() const { return static_cast<int>(executors_.size()); }
   Executor& core(int core) { return *executors_[static_cast<size_t>(core)]; }
   const Executor& core(int core) const { return *executors_[static_cast<size_t>(core)]; }

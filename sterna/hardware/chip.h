@@ -117,6 +117,14 @@ struct Launch {
   Real second_core;  ///< ns more when two cores run one kernel
 };
 
+/// What the ranks of a collective send over, as a ring of ranks achieves it: one way, for one ring.
+struct Link {
+  Real core_rate;     ///< bytes/ns between two ranks of one chip
+  Real core_latency;  ///< ns of one step between them
+  Real chip_rate;     ///< bytes/ns between ranks of neighbouring chips
+  Real chip_latency;  ///< ns of one step between them
+};
+
 /// What validators check against. Elements unless the name says bytes.
 struct Limits {
   Count partitions;         ///< of one instruction's tile
@@ -184,13 +192,18 @@ enum class Formula : uint8_t {
   kDma,            ///< see Dma
   kDmaTranspose,   ///< the same at transpose_rate or transpose_rate_sbuf
   kDmaCompute,     ///< the same at compute_rate
-  kSend,           ///< exchange between two cores: the DMA named by the instruction
+  kSend,           ///< exchange between two cores: when both have come, the DMA named by the instruction
   kBarrier,        ///< both cores' arrivals, then the semaphore latency
+  kRing,           ///< n ranks, B bytes gathered or scattered: (n-1)/n * B / rate + (n-1) * latency, see Link
+  kAllReduce,      ///< twice that: reduce-scatter, then all-gather
+  kAllToAll,       ///< (n-1)/n * B / rate + latency
+  kPermute,        ///< B / rate + latency
   kFree,           ///< takes no time on any engine (allocation)
 };
 inline constexpr std::string_view kFormulaNames[] = {
-    "elements", "start_elements", "gather",      "top_k", "fixed",   "matmul", "transpose",
-    "dma",      "dma_transpose",  "dma_compute", "send",  "barrier", "free"};
+    "elements",   "start_elements", "gather",      "top_k", "fixed",   "matmul", "transpose",
+    "dma",        "dma_transpose",  "dma_compute", "send",  "barrier", "ring",   "all_reduce",
+    "all_to_all", "permute",        "free"};
 constexpr std::string_view name(Formula formula) { return kFormulaNames[static_cast<size_t>(formula)]; }
 
 /// Circumstances in which an instruction runs at fast_per_element. An instruction reports the set that holds for it;
@@ -247,6 +260,7 @@ struct Chip {
   Dma dma;
   Hbm hbm;
   Launch launch;
+  Link link;
   Limits limits;
   Scheduling scheduling;
   Features features;

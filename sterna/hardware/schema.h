@@ -134,6 +134,10 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("hbm.efficiency", c.hbm.efficiency, key::kRatio, "of the bandwidth when streaming");
   visit("launch.cost", c.launch.cost, key::or_zero(dimension::kTime), "start and stop of a kernel");
   visit("launch.second_core", c.launch.second_core, key::optional(dimension::kTime, 0), "more for two cores");
+  visit("link.core_rate", c.link.core_rate, key::kRate, "ring of ranks inside a chip, one way");
+  visit("link.core_latency", c.link.core_latency, key::or_zero(dimension::kTime), "of one step of it");
+  visit("link.chip_rate", c.link.chip_rate, key::kRate, "ring of ranks over neighbouring chips, one way");
+  visit("link.chip_latency", c.link.chip_latency, key::or_zero(dimension::kTime), "of one step of it");
 
   auto& l = c.limits;
   visit("limits.partitions", l.partitions, key::kCount, "of one tile");

@@ -87,6 +87,7 @@ struct DmaCopy {
       m.copy_definedness(dst, src);
     else
       m.mark_elements(dst, states);
+    note_copy(m, {dst, d}, {src, s});
     return {};
   }
   static bool skips(const Operand& o) {

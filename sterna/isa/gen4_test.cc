@@ -52,9 +52,9 @@ TEST_F(Gen4, ExponentialRefuses) {
 TEST_F(Gen4, Activate2RoundsEachStep) {
   const Values x = random(60), scale = random(4), bias = random(4);
   const View d = make({4, 15});
-  EXPECT_RUNS((Activate2{d, Function::kTanh, with({4, 15}, x), Scalar::of(with({4, 1}, scale)),
-                         Scalar::of(with({4, 1}, bias)), AluOp::kMultiply, AluOp::kSubtract, Scalar::of(0.0), false,
-                         true}));
+  EXPECT_RUNS(
+      (Activate2{d, Function::kTanh, with({4, 15}, x), Scalar::of(with({4, 1}, scale)), Scalar::of(with({4, 1}, bias)),
+                 AluOp::kMultiply, AluOp::kSubtract, Scalar::of(0.0), false, true}));
   const Values got = get(d);
   for (size_t i = 0; i < 60; ++i) {
     const float product = x[i] * scale[i / 15];
@@ -64,14 +64,26 @@ TEST_F(Gen4, Activate2RoundsEachStep) {
 
 TEST_F(Gen4, PreluHasOneSlopeForEachPartition) {
   const View d = make({2, 3}, kBf16), slope = with({2, 1}, {0.5f, -2});
-  EXPECT_RUNS((Activate2{d, Function::kPrelu, with({2, 3}, {-4, 0, 4, -4, 0, 4}), {}, {}, AluOp::kBypass,
-                         AluOp::kBypass, Scalar::of(slope)}));
+  EXPECT_RUNS((Activate2{d,
+                         Function::kPrelu,
+                         with({2, 3}, {-4, 0, 4, -4, 0, 4}),
+                         {},
+                         {},
+                         AluOp::kBypass,
+                         AluOp::kBypass,
+                         Scalar::of(slope)}));
   EXPECT_EQ(get(d), (Values{-2, 0, 4, 8, 0, 4}));
 }
 
 TEST_F(Gen4, SlopeWithoutPreluIsRemarkedOn) {
-  EXPECT_RUNS((Activate2{make({2, 3}), Function::kRelu, with({2, 3}, Values(6, 1)), {}, {}, AluOp::kBypass,
-                         AluOp::kBypass, Scalar::of(0.5)}));
+  EXPECT_RUNS((Activate2{make({2, 3}),
+                         Function::kRelu,
+                         with({2, 3}, Values(6, 1)),
+                         {},
+                         {},
+                         AluOp::kBypass,
+                         AluOp::kBypass,
+                         Scalar::of(0.5)}));
   EXPECT_TRUE(warned("AC5"));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "sterna/isa/collectives.h"
 #include "sterna/isa/control.h"
 #include "sterna/isa/cores.h"
 #include "sterna/isa/dma.h"
@@ -272,7 +273,7 @@ TEST(InstructionTable, FindsEveryInstructionByNameAndOpcode) {
     for (const FieldSpec& f : row.field_list()) EXPECT_FALSE(f.doc.empty()) << row.info.mnemonic << " " << f.name;
   }
   const auto size = []<class... I>(InstructionList<I...>) { return static_cast<int>(sizeof...(I)); };
-  EXPECT_EQ(count, size(control::Instructions{}) + size(cores::Instructions{}) + size(dma_engine::Instructions{}) +
+  EXPECT_EQ(count, size(collectives::Instructions{}) + size(control::Instructions{}) + size(cores::Instructions{}) + size(dma_engine::Instructions{}) +
                        size(gpsimd_engine::Instructions{}) + size(scalar_engine::Instructions{}) +
                        size(tensor_engine::Instructions{}) + size(vector_engine::Instructions{}))
       << "two instructions share an opcode, or an engine is missing here";

@@ -12,12 +12,14 @@
 
 namespace sterna::gpsimd_engine {
 
-/// In each group of 16 partitions (those of one GpSimd core) the K largest of the group's n elements, in ascending order,
-/// and where they were. Element i of a group lies in its partition i mod 16, column i / 16. K: columns of val_dst.
+/// In each group of 16 partitions (those of one GpSimd core) the K largest of the group's n elements, in ascending
+/// order, and where they were. Element i of a group lies in its partition i mod 16, column i / 16. K: columns of
+/// val_dst.
 ///
 /// Order   that of maximum: NaN above everything, -0 below +0; of equal elements the one with the lower index counts as
 ///         the larger (assumed: the document is silent)
-/// Result  every partition of a group gets the group's result. The document says "each partition operates independently"
+/// Result  every partition of a group gets the group's result. The document says "each partition operates
+/// independently"
 ///         and "a 16-partition snake", which leaves open where results go; this choice serves either reading (assumed)
 /// Shapes  src: [P, X], X >= n / 16 rounded up; val_dst, idx_dst: [P, K]; P a multiple of 16
 /// Rules   P1 P2 ENG2 SHAPE1 SHAPE4 TOPK1 (types) TOPK2 (n and K) TOPK3 (P) TOPK4 (columns of src)
@@ -88,7 +90,9 @@ struct TopK {
     STERNA_ASSIGN(Operand indices, m.write(idx_dst, "idx_dst"));
     std::vector<uint32_t> index(static_cast<size_t>(n)), best(static_cast<size_t>(k)), bits(best.size());
     for (int64_t group = 0; group < s.rows; group += group_rows) {
-      auto at = [&](uint32_t i) { return words[static_cast<size_t>((group + i % group_rows) * columns + i / group_rows)]; };
+      auto at = [&](uint32_t i) {
+        return words[static_cast<size_t>((group + i % group_rows) * columns + i / group_rows)];
+      };
       for (uint32_t i = 0; i < index.size(); ++i) index[i] = i;
       const auto larger = [&](uint32_t a, uint32_t b) {
         const uint32_t x = rank(at(a)), y = rank(at(b));

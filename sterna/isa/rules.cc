@@ -117,6 +117,20 @@ Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<E
   return {};
 }
 
+Status check_alu_of_chip(const Rules& rules, std::initializer_list<AluOp> ops) {
+  if (rules.chip->features.unary_alu) return {};
+  for (AluOp op : ops)
+    if (op == AluOp::kAbsMax || op == AluOp::kAbsMin || op == AluOp::kSquare || op == AluOp::kRelu)
+      return rules.compat("ALU1", cat("The operator ", name(op), " does not exist in the ALUs of ", rules.chip->name,
+                                      "; the documents have it on later chips."));
+  return {};
+}
+
+Status check_scatter(EngineId engine, const View& dst) {
+  if (engine != EngineId::kScalar || dst.kind != ViewKind::kIndirect || dst.memory != Memory::kPsum) return {};
+  return broken("TI5", "The scalar engine does not scatter into PSUM: dst is a view with .indirect() of a PSUM tensor.");
+}
+
 int bit_width(std::initializer_list<DType> types) {
   int width = 0;
   for (DType t : types) width = std::max(width, 8 * size_of(t));

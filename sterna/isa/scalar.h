@@ -22,6 +22,24 @@ namespace sterna::scalar_engine {
 ///         its documented range, numerics/functions.h)
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
+  /// What a step keeps of one with immediates.
+  struct Immediates {
+    float scale, bias;
+    Function op;
+    bool scaled, biased;
+    void operator()(const ConstBlock (&x)[1], Block o, const Piece& p) const {
+      ConstBlock from = x[0];
+      if (scaled) {
+        apply_scalar(AluOp::kMultiply, from, {&scale, 0}, false, o, p);
+        from = {o.data, o.pitch};
+      }
+      if (biased) {
+        apply_scalar(AluOp::kAdd, from, {&bias, 0}, false, o, p);
+        from = {o.data, o.pitch};
+      }
+      function_block(op, from, o, p.rows, p.cols);
+    }
+  };
   static constexpr Info info{"activation", 0x40, "dst = op(data * scale + bias), optionally summed",
                              "nki.isa.activation", "dst data"};
   View dst;
@@ -58,6 +76,7 @@ struct Activation {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     STERNA_TRY(fit(r, data, dst, "data"));
+    STERNA_TRY(check_scatter(EngineId::kScalar, dst));
     STERNA_TRY(fit_scalar(r, bias, dst, "bias"));
     STERNA_TRY(fit_scalar(r, scale, dst, "scale"));
     if (reduce_op != AluOp::kBypass && reduce_op != AluOp::kAdd)
@@ -101,6 +120,10 @@ struct Activation {
   void compute(Machine& m, const Operand& d, const Operand& a, const Machine::Values& s, const Machine::Values& b,
                RowSums& sums) const {
     RangeCheck range(op);
+    if (!scale.is_view && !bias.is_view && reduce_cmd == ReduceCmd::kIdle && reduce_res.empty() && !range.limited()) {
+      map_only(m, {dst, d}, Immediates{*s.data, *b.data, op, scaled(), biased()}, Opened{data, a});
+      return;
+    }
     map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       ConstBlock from = x[0];
       if (scaled()) {

@@ -59,7 +59,8 @@ struct Activate2 {
                                                op0 == AluOp::kSubtract || op0 == AluOp::kBypass);
     const bool two = op0 == AluOp::kMultiply && (op1 == AluOp::kAdd || op1 == AluOp::kSubtract);
     if (!one && !two)
-      return broken("AC1", cat("activate2 has no pair (", name(op0), ", ", name(op1), "); it has (multiply, add), "
+      return broken("AC1", cat("activate2 has no pair (", name(op0), ", ", name(op1),
+                               "); it has (multiply, add), "
                                "(multiply, subtract), and multiply, add, subtract or bypass with bypass."));
     if ((reverse0 && op0 == AluOp::kBypass) || (reverse1 && op1 == AluOp::kBypass))
       return broken("AC2", cat("reverse", reverse0 && op0 == AluOp::kBypass ? 0 : 1, " needs its operator."));
@@ -76,8 +77,8 @@ struct Activate2 {
     if (reduces() && reduce_op == AluOp::kBypass)
       return Fault(FaultKind::kWrongType, "ARG2", "'reduce_op' is missing: reduce_cmd asks for a reduction.");
     if (reduce_op != AluOp::kBypass)
-      STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kAdd, AluOp::kMaximum, AluOp::kMinimum, AluOp::kAbsMax,
-                                             AluOp::kAbsMin}, "reduce_op"));
+      STERNA_TRY(check_reduce_op(
+          reduce_op, {AluOp::kAdd, AluOp::kMaximum, AluOp::kMinimum, AluOp::kAbsMax, AluOp::kAbsMin}, "reduce_op"));
     STERNA_TRY(check_reduce_cmd(r, reduce_cmd, {}, reduce_res));
     return check_reduce_res(r, reduce_res, dst);
   }
@@ -85,6 +86,7 @@ struct Activate2 {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data, "data"));
     STERNA_TRY(fit(r, data, dst, "data"));
+    STERNA_TRY(check_scatter(EngineId::kScalar, dst));
     for (auto [scalar, what] : {std::pair{&imm0, "imm0"}, {&imm1, "imm1"}, {&relu_param, "relu_param"}})
       STERNA_TRY(fit_scalar(r, *scalar, dst, what));
     STERNA_TRY(check_operators());
@@ -94,7 +96,8 @@ struct Activate2 {
     return check_reduction(r);
   }
   /// One step of the tensor-scalar stage, where there is one.
-  static void step(AluOp alu_op, const Machine::Values& values, bool reverse, ConstBlock& from, Block o, const Piece& p) {
+  static void step(AluOp alu_op, const Machine::Values& values, bool reverse, ConstBlock& from, Block o,
+                   const Piece& p) {
     if (alu_op == AluOp::kBypass) return;
     apply_scalar(alu_op, from, values, reverse, o, p);
     from = {o.data, o.pitch};

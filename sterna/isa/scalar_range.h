@@ -17,6 +17,7 @@ class RangeCheck {
  public:
   explicit RangeCheck(Function op) : op_(op), range_(documented_range(op)), limited_(range_.limited()) {}
 
+  bool limited() const { return limited_; }
   void look(ConstBlock in, const Piece& p) {
     if (!limited_) return;
     for (int64_t r = 0; r < p.rows; ++r) {

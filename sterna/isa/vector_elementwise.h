@@ -9,6 +9,25 @@
 
 namespace sterna::vector_engine {
 
+/// What a step of tensor_tensor or reciprocal keeps.
+struct Elementwise2 {
+  AluOp op;
+  void operator()(const ConstBlock (&x)[2], Block o, const Piece& p) const {
+    alu_block(op, x[0], x[1], o, p.rows, p.cols);
+  }
+};
+
+/// What a step of tensor_scalar with immediates keeps.
+struct ElementwiseImmediate {
+  float operand0, operand1;
+  AluOp op0, op1;
+  bool reverse0, reverse1;
+  void operator()(const ConstBlock (&x)[1], Block o, const Piece& p) const {
+    apply_scalar(op0, x[0], {&operand0, 0}, reverse0, o, p);
+    if (op1 != AluOp::kBypass) apply_scalar(op1, {o.data, o.pitch}, {&operand1, 0}, reverse1, o, p);
+  }
+};
+
 /// dst = data1 op data2, element by element.
 ///
 /// Shapes  dst, data1, data2: [P, N]; inputs of one element a partition repeat it
@@ -41,6 +60,7 @@ struct TensorTensor {
     STERNA_TRY(fit(r, data1, dst, "data1"));
     STERNA_TRY(fit(r, data2, dst, "data2"));
     STERNA_TRY(check_not_both_psum(data1, data2, "data1", "data2"));
+    STERNA_TRY(check_alu_of_chip(r, {op}));
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
       const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
@@ -58,9 +78,7 @@ struct TensorTensor {
     if (is_bitwise(op)) return map_bits(m, d, a, b, op);
     if (engine == EngineId::kGpSimd && wide_integers() && has_int_form(op))
       return map_integers(m, d, a, b, op, data1.dtype == DType::kInt32);
-    map_rows<2>(m, d, {a, b}, [this](const ConstBlock(&x)[2], Block o, const Piece& p) {
-      alu_block(op, x[0], x[1], o, p.rows, p.cols);
-    });
+    map_only(m, {dst, d}, Elementwise2{op}, Opened{data1, a}, Opened{data2, b});
     return {};
   }
   Work work(const Rules& r) const {
@@ -114,12 +132,14 @@ struct TensorScalar {
                    cat("op0 ", name(op0), " and op1 ", name(op1), " must both be bit operators or both arithmetic."));
     STERNA_TRY(check_operand(operand0, op0, "operand0", "op0"));
     STERNA_TRY(check_operand(operand1, op1, "operand1", "op1"));
+    STERNA_TRY(check_alu_of_chip(r, {op0, op1}));
     if (is_bitwise(op0) || is_bitwise(op1)) {
       STERNA_TRY(check_bits(r, {&dst, &data}, is_bitwise(op0) ? op0 : op1));
       STERNA_TRY(check_bit_operand(r, operand0, {&dst, &data}, op0, "operand0"));
       STERNA_TRY(check_bit_operand(r, operand1, {&dst, &data}, op1, "operand1"));
     }
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
+    STERNA_TRY(check_scatter(engine, dst));
     return check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &data});
   }
   Status execute(Machine& m) const {
@@ -131,6 +151,11 @@ struct TensorScalar {
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
+    if (!operand0.is_view && !operand1.is_view) {
+      const ElementwiseImmediate body{*s0.data, *s1.data, op0, op1, reverse0, reverse1};
+      map_only(m, {dst, d}, body, Opened{data, a});
+      return {};
+    }
     s0 = kept_apart(d, s0, a.rows, buffer0);
     s1 = kept_apart(d, s1, a.rows, buffer1);
     map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
@@ -199,6 +224,7 @@ struct ScalarTensorTensor {
     STERNA_TRY(fit(r, operand1, dst, "operand1"));
     STERNA_TRY(fit_scalar(r, operand0, dst, "operand0"));
     STERNA_TRY(check_not_both_psum(data, operand1, "data", "operand1"));
+    STERNA_TRY(check_alu_of_chip(r, {op0, op1}));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     STERNA_TRY(check_arithmetic(op1, "op1"));
     return check_operand(operand0, op0, "operand0", "op0");
@@ -251,9 +277,7 @@ struct Reciprocal {
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
-    map_rows<1>(m, d, {a}, [](const ConstBlock(&x)[1], Block o, const Piece& p) {
-      alu_block(AluOp::kReciprocal, x[0], x[0], o, p.rows, p.cols);
-    });
+    map_only(m, {dst, d}, Elementwise2{AluOp::kReciprocal}, Opened{data, a}, Opened{data, a});
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&dst, &data}); }

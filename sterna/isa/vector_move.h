@@ -37,6 +37,10 @@ struct TensorCopy {
     STERNA_TRY(fit(r, src, dst, "src"));
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &src}));
+    STERNA_TRY(check_scatter(engine, dst));
+    if (engine == EngineId::kGpSimd && (dst.kind == ViewKind::kIndirect || src.kind == ViewKind::kIndirect))
+      return Fault(FaultKind::kRuleBroken, "TI5",
+                   "tensor_copy with .indirect() runs on the vector or scalar engine, not on gpsimd.");
     if (engine == EngineId::kScalar && !r.chip->features.copy_on_scalar)
       return Fault(FaultKind::kNotOnThisChip, "ENG3",
                    "tensor_copy on the scalar engine does not exist on this chip; use the vector engine.");
@@ -47,6 +51,7 @@ struct TensorCopy {
     STERNA_BIND(d, m.open(dst, "dst"));
     STERNA_TRY(copy_elements(m, d, s));
     m.copy_definedness(dst, src);
+    note_copy(m, {dst, d}, {src, s});
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, engine, {&dst, &src}); }

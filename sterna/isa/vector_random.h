@@ -17,7 +17,8 @@ inline Fault random_fault(std::string_view rule, std::string message) {
 }
 
 /// RND3: the engine has a generator that the instruction reaches. ENG1, ENG2 as for others.
-inline Status check_random_engine(const Rules& r, EngineId engine, bool state, std::initializer_list<const View*> views) {
+inline Status check_random_engine(const Rules& r, EngineId engine, bool state,
+                                  std::initializer_list<const View*> views) {
   STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, views));
   const Features& has = r.chip->features;
   if (engine == EngineId::kGpSimd && !has.gpsimd_random)
@@ -66,16 +67,15 @@ struct Rng {
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     STERNA_TRY(check_random_engine(r, engine, false, {&dst}));
     if (!is_integer(dst.dtype) || dst.dtype == DType::kBool)
-      return random_fault("RND1", cat("rng writes int8, int16, int32, uint8, uint16 or uint32, not ", name(dst.dtype),
-                                      "."));
+      return random_fault("RND1",
+                          cat("rng writes int8, int16, int32, uint8, uint16 or uint32, not ", name(dst.dtype), "."));
     xorwow = r.chip->features.xorwow;
     return {};
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
-    draw_rows(m, d, engine, xorwow, [&](int64_t row, const std::vector<uint32_t>& words) {
-      store_bits(d, row, 0, d.cols, words.data());
-    });
+    draw_rows(m, d, engine, xorwow,
+              [&](int64_t row, const std::vector<uint32_t>& words) { store_bits(d, row, 0, d.cols, words.data()); });
     return {};
   }
   Work work(const Rules& r) const { return count_elements(r, engine, {&dst}); }
@@ -98,8 +98,8 @@ struct Rand2 {
   }
   static Status check_range(float low, float high) {
     if (low < high && std::isfinite(high - low)) return {};
-    return random_fault("RND4", cat("rand2 needs min below max, both finite and at a distance that fp32 holds, not ", low,
-                                    " and ", high, "."));
+    return random_fault("RND4", cat("rand2 needs min below max, both finite and at a distance that fp32 holds, not ",
+                                    low, " and ", high, "."));
   }
   static bool takes(DType t) {
     switch (t) {
@@ -257,8 +257,8 @@ struct RandGetState {
   Work work(const Rules& r) const { return count_elements(r, engine, {&dst}); }
 };
 
-/// dst = data, with elements replaced by zero at random: where u < prob, u as in rand2 with bounds 0 and 1. Kept elements
-/// keep their bits and are not scaled.
+/// dst = data, with elements replaced by zero at random: where u < prob, u as in rand2 with bounds 0 and 1. Kept
+/// elements keep their bits and are not scaled.
 ///
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ARG2 DRP1 (dst has data's type) DRP2 (type of prob) DRP3 (a remark: 0 to 1)
 /// Source  nki.isa.dropout (SDK 2.32); one word of the vector engine's generator for each element: assumed
@@ -283,7 +283,8 @@ struct Dropout {
       return random_fault("DRP1",
                           cat("dropout does not convert: dst is ", name(dst.dtype), ", data ", name(data.dtype), "."));
     if (prob.is_view && (is_integer(data.dtype) ? prob.view.dtype != DType::kFloat32 : is_integer(prob.view.dtype)))
-      return random_fault("DRP2", cat("'prob' is ", name(prob.view.dtype), ": float32 for data of an integer type, any "
+      return random_fault("DRP2", cat("'prob' is ", name(prob.view.dtype),
+                                      ": float32 for data of an integer type, any "
                                       "float type for others."));
     if (!prob.is_view && !(prob.value >= 0 && prob.value <= 1))
       r.warn("DRP3", cat("'prob' is ", prob.value, ", which is no probability."));

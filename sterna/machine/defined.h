@@ -37,6 +37,7 @@ class Defined {
     if (whole_) return;
     mark_slow(box);
   }
+  void mark_all() { whole_ = true; }
   void clear(const Box& box);
   bool test_byte(int64_t row, int64_t byte) const;
 

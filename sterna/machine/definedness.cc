@@ -157,12 +157,11 @@ Status Machine::undefined_read(const View& view, const char* what, UninitPolicy 
                                   "STERNA_UNINIT=warn to go on with a fill value.");
   if (policy == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
   if (policy == UninitPolicy::kWarn) warn("UNINIT1", message);
-  // The fill value is the official simulator's: NaN for floats, 4 for integers.
+  // The fill value on chip is the official simulator's: NaN for floats, 4 for integers. In HBM it is zero: a caller's
+  // fresh buffer holds zeros, and public kernels leave the padding of their results to that (assumed).
   std::byte pattern[4] = {};
-  if (is_float(view.dtype) && !is_packed(view.dtype))
-    from_float(view.dtype, std::nanf(""), pattern);
-  else if (!is_packed(view.dtype))
-    from_float(view.dtype, 4.0f, pattern);
+  if (t.on_chip() && !is_packed(view.dtype))
+    from_float(view.dtype, is_float(view.dtype) ? std::nanf("") : 4.0f, pattern);
   const int64_t size = size_of(view.dtype);
   for_each_box(view, [&](const Defined::Box& box) {
     for (int64_t r = box.row_begin; r < box.row_end; ++r)

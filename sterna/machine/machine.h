@@ -17,6 +17,7 @@
 #include "sterna/hardware/chip.h"
 #include "sterna/machine/defined.h"
 #include "sterna/machine/generators.h"
+#include "sterna/machine/replay_step.h"
 #include "sterna/machine/tensor.h"
 #include "sterna/machine/view.h"
 #include "sterna/numerics/alu.h"
@@ -192,6 +193,32 @@ class Machine {
   /// adds. DYN1 where one is out of bounds.
   Status read_columns(const View& view, const char* what, std::vector<int64_t>& places);
 
+  // --- steps (machine/replay_step.h): the common case of read() and write(), for tensors all of whose bytes are
+  // defined.
+  /// Where such a tensor lies; null where read() has more to do.
+  const std::byte* read_whole(uint32_t tensor) const {
+    if (!has_storage(tensor)) return nullptr;
+    const Storage& s = *storages_[tensor];
+    return s.defined->whole() ? s.data : nullptr;
+  }
+  /// The same for writing. `all`: every byte is about to be written, so that all are defined from now on. Null, and
+  /// nothing is changed, where write() has more to do.
+  std::byte* write_whole(uint32_t tensor, bool all) {
+    if (!has_storage(tensor)) return nullptr;
+    Storage& s = *storages_[tensor];
+    if (!s.writable || s.by_matmul != nullptr) return nullptr;
+    if (!s.defined->whole()) {
+      if (!all) return nullptr;
+      s.defined->mark_all();
+    }
+    s.written = true;
+    s.version = next_version();
+    return s.data;
+  }
+  /// Instructions leave a step here (note_map, note_copy); null stops that.
+  void note_step_in(ReplayStep* step) { noted_step_ = step; }
+  ReplayStep* noted_step() const { return noted_step_; }
+
   // --- registers and accumulators
   int32_t reg(uint32_t id) const { return id < registers_.size() ? registers_[id] : 0; }
   void set_reg(uint32_t id, int32_t value);
@@ -278,6 +305,7 @@ class Machine {
   uint32_t site_ = 0;
   std::vector<int64_t> row_offsets_[3];  // of indirect operands of the current instruction
   int row_offsets_used_ = 0;
+  ReplayStep* noted_step_ = nullptr;
 
  public:
   void begin_instruction(uint32_t site) {

@@ -250,27 +250,30 @@ void copy_bits_rows(const Operand& dst, const Operand& src, int64_t begin, int64
   }
 }
 
-/// Rows of adjoining bytes that do not overlap: what most copies are. Small ones with 64-byte steps that the compiler
-/// expands in place, since a call for each short row would cost more than its bytes.
+/// `bytes` of each row. Small ones with 64-byte steps that the compiler expands in place, since a call for each short
+/// row would cost more than its bytes.
+void copy_rows(std::byte* to, ptrdiff_t to_pitch, const std::byte* from, ptrdiff_t from_pitch, int64_t rows,
+               int64_t bytes) {
+  if (bytes == to_pitch && bytes == from_pitch) {
+    std::memcpy(to, from, static_cast<size_t>(bytes * rows));
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, to += to_pitch, from += from_pitch) {
+    if (bytes % 64 == 0 && bytes <= 512)
+      for (int64_t b = 0; b < bytes; b += 64) std::memcpy(to + b, from + b, 64);
+    else
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+/// Rows of adjoining bytes that do not overlap: what most copies are.
 bool copy_plain_rows(const Operand& dst, const Operand& src) {
   if (!dst.unit || !src.unit || dst.rows != src.rows || dst.row_offsets != nullptr || src.row_offsets != nullptr ||
       dst.rows * dst.cols >= kThreadWorth)
     return false;
   if (same_place(dst, src)) return true;
   if (overlaps_shifted(dst, src)) return false;
-  const int64_t bytes = dst.cols * size_of(dst.dtype);
-  std::byte* to = dst.base;
-  const std::byte* from = src.base;
-  if (bytes == dst.row_pitch && bytes == src.row_pitch) {
-    std::memcpy(to, from, static_cast<size_t>(bytes * dst.rows));
-    return true;
-  }
-  for (int64_t r = 0; r < dst.rows; ++r, to += dst.row_pitch, from += src.row_pitch) {
-    if (bytes % 64 == 0 && bytes <= 512)
-      for (int64_t b = 0; b < bytes; b += 64) std::memcpy(to + b, from + b, 64);
-    else
-      std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
+  copy_rows(dst.base, dst.row_pitch, src.base, src.row_pitch, dst.rows, dst.cols * size_of(dst.dtype));
   return true;
 }
 
@@ -305,7 +308,26 @@ void convert_integer_rows(const Operand& dst, const Operand& src, int64_t begin,
   });
 }
 
+/// The step of a copy.
+struct RowCopy {
+  int32_t row_bytes;  // 0: onto itself
+  static void run(const ReplayStep& step, const std::byte* const (&in)[1], std::byte* out) {
+    const auto& copy = *reinterpret_cast<const RowCopy*>(step.body);
+    if (copy.row_bytes != 0) copy_rows(out, step.out.pitch, in[0], step.in[0].pitch, step.rows, copy.row_bytes);
+  }
+};
+
 }  // namespace
+
+void note_copy(Machine& m, const Opened& dst, const Opened& src) {
+  const Operand &d = dst.operand, &s = src.operand;
+  if (m.noted_step() == nullptr) return;
+  if (d.dtype != s.dtype || !d.unit || !s.unit || d.rows != s.rows || d.cols != s.cols ||
+      d.rows * d.cols >= kThreadWorth || overlaps_shifted(d, s))
+    return;
+  const int64_t row_bytes = same_place(d, s) ? 0 : d.cols * size_of(d.dtype);
+  note_step<RowCopy, 1>(m, dst, {&src}, RowCopy{static_cast<int32_t>(row_bytes)});
+}
 
 void warn_aliased(Machine& m) {
   m.warn("ALIAS1",

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "sterna/machine/machine.h"
+#include "sterna/machine/replay_step.h"
 #include "sterna/numerics/alu.h"
 #include "sterna/numerics/convert.h"
 
@@ -174,6 +177,65 @@ void map_rows(Machine& m, const Operand& dst, const std::array<OperandRef, N>& i
   over_rows(m, dst.rows, dst.cols, run, rows_may_meet(dst));
 }
 
+/// A view and what it was opened as.
+struct Opened {
+  const View& view;
+  const Operand& operand;
+};
+
+/// Runs a step: Call::run(step, inputs, output) on the places of its operands. `kAll`: it writes all of its output.
+template <class Call, size_t N, bool kAll>
+bool run_step(const ReplayStep& step, Machine& m) {
+  const std::byte* in[N];
+  for (size_t i = 0; i < N; ++i) {
+    in[i] = m.read_whole(step.in[i].tensor);
+    if (in[i] == nullptr) return false;
+    in[i] += step.in[i].offset;
+  }
+  std::byte* out = m.write_whole(step.out.tensor, kAll);
+  if (out == nullptr) return false;
+  Call::run(step, in, out + step.out.offset);
+  return true;
+}
+
+/// map_rows in one piece. Body is map_rows' body: values only, no references.
+template <class Body, size_t N>
+struct MapCall {
+  static void run(const ReplayStep& step, const std::byte* const (&in)[N], std::byte* out) {
+    ConstBlock blocks[N];
+    for (size_t i = 0; i < N; ++i) blocks[i] = {reinterpret_cast<const float*>(in[i]), step.in[i].pitch / 4};
+    const auto& body = *reinterpret_cast<const Body*>(step.body);
+    body(blocks, Block{reinterpret_cast<float*>(out), step.out.pitch / 4}, Piece{0, step.rows, 0, step.cols});
+  }
+};
+
+/// Fills a step's places when its operands lie plainly in tensors all of whose bytes are defined, and dst holds nothing
+/// of a matmul's. `all`: dst is a whole tensor.
+bool place_step(Machine& m, ReplayStep& step, const Opened& dst, const Opened* const* in, size_t n, bool* all);
+
+/// What an instruction with these operands does is Call::run(body) and no more: a step for when the program runs again.
+template <class Call, size_t N, class Body>
+void note_step(Machine& m, const Opened& dst, const std::array<const Opened*, N>& in, const Body& body) {
+  static_assert(N <= ReplayStep::kMostInputs && sizeof(Body) <= ReplayStep::kBodyBytes && alignof(Body) <= 4);
+  static_assert(std::is_trivially_copyable_v<Body>);
+  ReplayStep& step = *m.noted_step();
+  bool all = false;
+  if (!place_step(m, step, dst, in.data(), N, &all)) return;
+  std::memcpy(step.body, &body, sizeof(Body));
+  step.run = all ? run_step<Call, N, true> : run_step<Call, N, false>;
+}
+
+/// map_rows as all that an instruction does, with a body that holds its values: with immediates, without sums, remarks
+/// or anything else that is not in dst.
+template <class Body, class... In>
+void map_only(Machine& m, const Opened& dst, const Body& body, const In&... in) {
+  constexpr size_t kInputs = sizeof...(In);
+  if (m.noted_step() != nullptr) [[unlikely]]
+    if (dst.operand.rows * dst.operand.cols <= kPiece && dst.operand.direct() && (in.operand.direct() && ...))
+      note_step<MapCall<Body, kInputs>, kInputs>(m, dst, {&in...}, body);
+  map_rows<kInputs>(m, dst.operand, {OperandRef(in.operand)...}, body);
+}
+
 /// body(const ConstBlock (&in)[N], const Piece&) over the pieces of in[0]'s shape, for instructions that write
 /// elsewhere.
 template <size_t N, class F>
@@ -197,6 +259,9 @@ void visit_rows(Machine& m, const std::array<OperandRef, N>& in, const F& body) 
 /// out[i] = words[i], the integers of a `from` (as load_bits gives them), as a `to`: exact where it fits, else the
 /// nearest that `to` has; bool: 1 unless zero. In place too.
 void convert_integers(DType from, DType to, const uint32_t* words, uint32_t* out, int64_t n);
+
+/// A step for a copy between plain rows of one type, which keeps bits. Called when the copy is made.
+void note_copy(Machine& m, const Opened& dst, const Opened& src);
 
 /// dst takes src's elements in order; both may have any shape with the same element count. Equal types keep bits,
 /// integer types convert exactly with saturation, others through fp32.

@@ -320,6 +320,15 @@ Result<View> reinterpret_view(const View& view, DType dtype) {
   return out;
 }
 
+/// Views on chip have a partition and at least one free dimension.
+static View two_dims(View view) {
+  if (view.ndim == 1) {
+    view.dims[1] = {1, 1};
+    view.ndim = 2;
+  }
+  return view;
+}
+
 Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset,
                           DType dtype) {
   if (pattern.empty() || pattern.size() > kMaxDims)
@@ -342,6 +351,14 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
   if (tensor.free_bytes() % size_of(dtype) != 0)
     return bad("VIEW7", cat("ap: the ", tensor.free_bytes(), " bytes of a partition do not make whole elements of ",
                             size_of(dtype), " bytes."));
+  // Called on a part of a tensor, a pattern may also count in the part's own rows (nki-library's TensorView does).
+  const int64_t own_row = view.cols() * size_of(view.dtype) / size_of(dtype);
+  if (pattern[0].count > 1 && pattern[0].stride != row && pattern[0].stride == own_row && own_row > 0) {
+    out.partition = view.partition + static_cast<int32_t>(offset / own_row) * view.dims[0].stride;
+    out.offset = own + offset % own_row;
+    out.dims[0].stride = view.dims[0].stride;
+    return two_dims(out);
+  }
   if (pattern[0].count > 1 && pattern[0].stride != row)
     return bad("AP2", cat("ap: the first pair walks partitions, so its stride must be the tensor's ", row,
                           " free elements; it is ", pattern[0].stride, "."));
@@ -350,11 +367,7 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
   out.partition = view.partition + static_cast<int32_t>(row > 0 ? start / row : 0);
   out.offset = row > 0 ? start % row : 0;
   out.dims[0].stride = 1;
-  if (out.ndim == 1) {
-    out.dims[1] = {1, 1};
-    out.ndim = 2;
-  }
-  return out;
+  return two_dims(out);
 }
 
 bool free_contiguous(const View& view) {

@@ -259,6 +259,19 @@ TEST(ViewOps, PatternWalksTheTensor) {
             (std::vector<int64_t>{1, 1, 8, 8, 15, 15}));
 }
 
+TEST(ViewOps, APatternOnAPartMayCountInRowsOfThePart) {
+  const TensorInfo info = tensor({8, 20}, Memory::kSbuf);
+  const IndexItem half[] = {slice(2, 6), slice(10, 20)};
+  const View part = *index_view(whole_view(0, info), half);
+  const Dim pattern[] = {{10, 2}, {1, 3}};
+  EXPECT_EQ(places(*pattern_view(part, info, pattern, 0, DType::kFloat32), 20),
+            (std::vector<int64_t>{50, 51, 52, 70, 71, 72}));
+  EXPECT_EQ(places(*pattern_view(part, info, pattern, 1 * 10 + 4, DType::kFloat32), 20),
+            (std::vector<int64_t>{74, 75, 76, 94, 95, 96}));
+  const Dim wrong[] = {{11, 2}, {1, 3}};
+  EXPECT_EQ(rule_of(pattern_view(part, info, wrong, 0, DType::kFloat32)), "AP2");
+}
+
 TEST(ViewOps, PatternsStartOnWholeElements) {
   for (Memory memory : {Memory::kSbuf, Memory::kHbm}) {
     TensorInfo info = tensor({8, 20}, memory);

@@ -2,6 +2,7 @@
 #include "sterna/program/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 
 #include "sterna/base/text.h"
@@ -332,29 +333,33 @@ class Regions {
 
 Result<Placement> place_tensors(const Program& program, const Chip& chip) {
   Placement out;
-  const size_t n = program.tensors.size();
+  const size_t n = program.tensors.size(), cores = program.cores.size();
   out.byte.resize(n);
   out.partition.resize(n);
   out.until.resize(n);
-  const Regions regions(program.cores[0]);
-  std::vector<Life> lives[2];
+  std::vector<Regions> regions;
+  for (const Stream& stream : program.cores) regions.emplace_back(stream);
+  std::vector<std::array<std::vector<Life>, 2>> lives(cores);  // of each core, in SBUF and in PSUM
   for (uint32_t id = 0; id < n; ++id) {
     const TensorInfo& t = program.tensors[id];
-    out.until[id] = regions.extend(t.allocated_at, t.last_use);
+    const size_t core = t.core < cores ? t.core : 0;
+    out.until[id] = regions[core].extend(t.allocated_at, t.last_use);
     if (!t.on_chip()) continue;
     if (t.has_address) {
       out.byte[id] = t.address_byte;
       out.partition[id] = t.address_partition;
     }
-    lives[t.memory == Memory::kPsum].push_back({id, t.allocated_at, out.until[id]});
+    lives[core][t.memory == Memory::kPsum].push_back({id, t.allocated_at, out.until[id]});
   }
   const auto earlier = [](const Life& a, const Life& b) {
     return a.from != b.from ? a.from < b.from : a.tensor < b.tensor;
   };
-  for (auto& list : lives)  // as recorded, tensors are in order
-    if (!std::is_sorted(list.begin(), list.end(), earlier)) std::sort(list.begin(), list.end(), earlier);
-  STERNA_TRY(Placer(program, chip, Memory::kSbuf, out).run(lives[0], &out.sbuf_peak));
-  STERNA_TRY(Placer(program, chip, Memory::kPsum, out).run(lives[1], &out.psum_peak));
+  for (auto& [sbuf, psum] : lives) {
+    for (auto* list : {&sbuf, &psum})  // as recorded, tensors are in order
+      if (!std::is_sorted(list->begin(), list->end(), earlier)) std::sort(list->begin(), list->end(), earlier);
+    STERNA_TRY(Placer(program, chip, Memory::kSbuf, out).run(sbuf, &out.sbuf_peak));
+    STERNA_TRY(Placer(program, chip, Memory::kPsum, out).run(psum, &out.psum_peak));
+  }
   return out;
 }
 

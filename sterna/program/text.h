@@ -22,7 +22,8 @@
 //
 // Views: `%x` is all of x, `%x[0:128, 16:32]` a slice of its declared shape, `%x{bfloat16, partition 1, offset 16, [1,
 // 128], [2, 8]}` any pattern of [stride, count] pairs, in elements of its type. `+($0 * 512 < 4)` adds a register (or a
-// tensor of one element) times 512 elements, legal below 4; `+rows(%index * 512 < 64)` adds one index for each row.
+// tensor of one element) times 512 elements, legal below 4; `+rows(%index * 512 < 64)` adds one index for each row,
+// and on chip `+columns(%index * 1 < 64 by 16)` one for each column, of a list that 16 partitions share.
 // Options that have their default are left out.
 #pragma once
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sterna/timing/costs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "sterna/base/text.h"
+#include "sterna/isa/collectives.h"
 #include "sterna/isa/control.h"
 #include "sterna/isa/vector_move.h"
 #include "sterna/timing/formulas.h"
@@ -13,8 +15,6 @@ namespace sterna {
 namespace {
 
 int64_t picoseconds(double ns) { return std::llround(ns * 1000); }
-
-bool is_dma_formula(Formula f) { return f >= Formula::kDma && f <= Formula::kSend; }
 
 /// True if neighbours along the innermost dimension lie `bytes` or more apart.
 bool is_strided(const View& v, int64_t bytes) {
@@ -77,13 +77,20 @@ Step Costs::step_of(const TableRow& row, const InstructionCost* cost) {
     case control::End::info.opcode: return Step::kEnd;
     case control::DevicePrint::info.opcode: return Step::kSkip;  // the host's work
     case control::RegisterMove::info.opcode:
+    case collectives::RankId::info.opcode:
+    case collectives::RingRankId::info.opcode:
     case control::RegisterLoad::info.opcode:
     case control::RegisterStore::info.opcode: return Step::kRegister;
     default: break;
   }
   if (cost == nullptr) return Step::kUnknown;
-  if (cost->formula == Formula::kFree) return Step::kSkip;
-  return is_dma_formula(cost->formula) ? Step::kDma : Step::kEngine;
+  return step_of(cost->formula);
+}
+
+Step Costs::step_of(Formula formula) {
+  if (formula == Formula::kFree) return Step::kSkip;
+  if (formula >= Formula::kSend) return Step::kMeet;
+  return formula >= Formula::kDma ? Step::kDma : Step::kEngine;
 }
 
 Result<const Cost*> Costs::find(uint32_t work_class) {
@@ -104,6 +111,9 @@ Result<const Cost*> Costs::find(uint32_t work_class) {
   used_.opcodes.set(header.opcode);
   if (cost.step == Step::kDma) {
     fill_transfer(work, from, cost);
+  } else if (cost.step == Step::kMeet) {
+    fill_meeting(header, work, from, cost);
+    return &cost;
   } else {
     cost.queue = queue_of(header, work);
     cost.duration_ps = duration(header, work, from, cost.queue);
@@ -128,7 +138,7 @@ Status Costs::take_default_cost(const RecordHeader& header, EngineId engine) {
   }
   Plan& plan = plans_[header.opcode];
   plan.cost = cost;
-  plan.step = is_dma_formula(cost->formula) ? Step::kDma : Step::kEngine;
+  plan.step = step_of(cost->formula);
   used_.default_costs.push_back(cost);
   return {};
 }
@@ -170,7 +180,8 @@ int64_t Costs::duration(const RecordHeader& header, const Work& work, const Inst
 
 void Costs::fill_transfer(const Work& work, const InstructionCost& from, Cost& cost) {
   cost.queue = work.store && chip_.scheduling.separate_store_queue ? Queue::kStore : Queue::kLoad;
-  const DmaDemand demand = dma_demand(work, from, chip_, options_.cores_on_stack);
+  cost.transfers = used_.transfers = true;
+  const DmaDemand demand = dma_demand(work, from, chip_, sharers());
   cost.transfer = {picoseconds(demand.engine_ns), picoseconds(demand.issue_ns), picoseconds(demand.hbm_ns),
                    demand.engines};
   cost.dma_bytes = work.bytes;
@@ -181,6 +192,33 @@ void Costs::fill_transfer(const Work& work, const InstructionCost& from, Cost& c
   used_.issue_static |= issue == &chip_.dma.issue_static;
   used_.issue_hardware |= issue == &chip_.dma.issue_hardware;
   used_.issue_software |= issue == &chip_.dma.issue_software;
+}
+
+/// What is done together holds no memory port: it moves by DMA or not at all.
+void Costs::fill_meeting(const RecordHeader& header, const Work& work, const InstructionCost& from, Cost& cost) {
+  if (from.formula == Formula::kBarrier) {
+    cost.queue = queue_of(header, work);
+    cost.duration_ps = picoseconds(barrier_ns(chip_));
+  } else if (from.formula == Formula::kSend && work.engine == EngineId::kGpSimd && chip_.dma.gpsimd_rate > 0) {
+    cost.queue = Queue::kGpSimd;
+    cost.duration_ps = picoseconds(gpsimd_send_ns(work.bytes, chip_));
+    cost.dma_bytes = work.bytes;
+    used_.gpsimd_dma = true;
+  } else if (from.formula == Formula::kSend) {
+    fill_transfer(work, from, cost);
+    cost.queue = Queue::kExchange;
+  } else {
+    cost.queue = Queue::kExchange;
+    cost.dma_bytes = work.bytes;
+    cost.hbm_read = work.hbm_read;
+    cost.hbm_written = work.hbm_written;
+  }
+}
+
+/// Cores of this program that share a stack take turns on it in the schedule; others halve, third, ... its bandwidth.
+double Costs::sharers() const {
+  const auto own = std::min<size_t>(program_.cores.size(), static_cast<size_t>(chip_.cores_per_stack()));
+  return std::max(1.0, options_.cores_on_stack / std::max(1.0, static_cast<double>(own)));
 }
 
 uint8_t Costs::ports_of(const RecordHeader& header, const Work& work, const InstructionCost& cost, Queue queue) const {

@@ -28,7 +28,19 @@ struct Transfer {
 };
 
 /// What the walk does at a record.
-enum class Step : uint8_t { kUnknown, kSkip, kAlloc, kLoop, kWhile, kIf, kEnd, kRegister, kEngine, kDma };
+enum class Step : uint8_t {
+  kUnknown,
+  kSkip,
+  kAlloc,
+  kLoop,
+  kWhile,
+  kIf,
+  kEnd,
+  kRegister,
+  kEngine,
+  kDma,
+  kMeet,  ///< other cores or ranks take part
+};
 
 /// Where a view stands in the records of a class, and how far it reaches from its place.
 struct OperandShape {
@@ -49,8 +61,9 @@ struct Cost {
   uint8_t ports = 0;  ///< bits of Port that the instruction holds
   bool dynamic = false;
   uint8_t operands = 0;
+  bool transfers = false;      ///< `transfer` says what it takes, not duration_ps
   uint32_t first_operand = 0;  ///< in Costs::operand()
-  int64_t duration_ps = 0;     ///< on an engine
+  int64_t duration_ps = 0;     ///< on an engine; of a collective, each record has its own
   Transfer transfer;           ///< of DMA
   double multiply_adds = 0, dma_bytes = 0, hbm_read = 0, hbm_written = 0, hbm_ps = 0;
 };
@@ -59,6 +72,7 @@ struct Cost {
 struct Used {
   std::bitset<256> opcodes;
   bool issue_static = false, issue_hardware = false, issue_software = false;
+  bool transfers = false, gpsimd_dma = false;
   bool psum_fill = false;  ///< PSUM was filled, on the queue that the chip's description names
   std::vector<const InstructionCost*> default_costs;  ///< of instructions without an entry of their own
 };
@@ -71,6 +85,8 @@ class Costs {
   Result<const Cost*> find(uint32_t work_class);
   const Cost& operator[](uint32_t work_class) const { return costs_[work_class]; }
   const OperandShape* operands(const Cost& cost) const { return operands_.data() + cost.first_operand; }
+  /// The chip's formula for an opcode whose cost was found.
+  Formula formula(uint8_t opcode) const { return plans_[opcode].cost->formula; }
   /// What the walk does at a record of this opcode; kUnknown until a default is taken.
   Step step(uint8_t opcode) const { return plans_[opcode].step; }
   /// Calls f(view, role) for every view of the record.
@@ -102,6 +118,7 @@ class Costs {
   };
 
   static Step step_of(const TableRow& row, const InstructionCost* cost);
+  static Step step_of(Formula formula);
   static const View* view_at(const Plan::Slot& slot, const RecordHeader& header) {
     const char* at = static_cast<const char*>(header.body()) + slot.offset;
     if (slot.scalar) {
@@ -117,6 +134,8 @@ class Costs {
   Queue queue_of(const RecordHeader& header, const Work& work);
   int64_t duration(const RecordHeader& header, const Work& work, const InstructionCost& cost, Queue queue) const;
   void fill_transfer(const Work& work, const InstructionCost& from, Cost& cost);
+  void fill_meeting(const RecordHeader& header, const Work& work, const InstructionCost& from, Cost& cost);
+  double sharers() const;
   uint8_t ports_of(const RecordHeader& header, const Work& work, const InstructionCost& cost, Queue queue) const;
 
   const Program& program_;

@@ -11,7 +11,14 @@ namespace {
 class Walk {
  public:
   Walk(const Program& program, const Lowered& lowered, const Schedule& schedule, Timing& out)
-      : program_(program), lowered_(lowered), schedule_(schedule), out_(out), by_site_(program.sites.size()) {}
+      : program_(program),
+        lowered_(lowered),
+        schedule_(schedule),
+        out_(out),
+        by_site_(program.sites.size()),
+        searched_(lowered.cores.size()) {
+    for (auto& core : searched_) core.fill(SIZE_MAX);
+  }
 
   void run() {
     out_.critical = Column<uint32_t>(program_.cores[0].pool());
@@ -24,7 +31,7 @@ class Walk {
       Cause cause = i.cause;
       uint32_t by = i.cause_instruction;
       if (is_dma(i.queue)) {
-        const Issue& issue = issue_of(k, i.queue);
+        const Issue& issue = issue_of(k, i);
         if (!issue_only) {
           spend(i.end, kCriticalLatency, i);
           spend(i.start, issue.hbm_bound ? kCriticalHbm : static_cast<size_t>(i.queue), i);
@@ -58,19 +65,20 @@ class Walk {
   }
 
   /// The path mostly goes back through a queue, so the search begins where the last one ended.
-  const Issue& issue_of(uint32_t k, Queue queue) {
-    const auto& order = lowered_.order[static_cast<size_t>(queue)];
-    const size_t which = queue == Queue::kStore;
-    size_t& at = searched_[which];
+  const Issue& issue_of(uint32_t k, const InstructionTime& i) {
+    const auto& order = lowered_.cores[i.core].order[static_cast<size_t>(i.queue)];
+    const size_t which = static_cast<size_t>(i.queue) - static_cast<size_t>(Queue::kLoad);
+    size_t& at = searched_[i.core][which];
     at = std::min(at, order.size() - 1);
     while (order[at].instruction > k) --at;
     while (order[at].instruction < k) ++at;
-    return schedule_.issues[which][at];
+    return schedule_.cores[i.core].issues[which][at];
   }
 
   void name_bound() {
     const auto& ps = out_.critical_ps;
     const int64_t dma = ps[static_cast<size_t>(Queue::kLoad)] + ps[static_cast<size_t>(Queue::kStore)];
+    const int64_t exchange = ps[static_cast<size_t>(Queue::kExchange)];
     out_.bound = "latency";
     int64_t most = ps[kCriticalLatency];
     const auto offer = [&](std::string_view what, int64_t time) {
@@ -79,6 +87,7 @@ class Walk {
     for (Queue q : {Queue::kTensor, Queue::kVector, Queue::kScalar, Queue::kGpSimd, Queue::kSync})
       offer(name(q), ps[static_cast<size_t>(q)]);
     offer("dma", dma);
+    offer("exchange", exchange);
     offer("hbm", ps[kCriticalHbm]);
   }
 
@@ -104,8 +113,8 @@ class Walk {
   const Schedule& schedule_;
   Timing& out_;
   int64_t now_ = 0;
-  std::array<size_t, 2> searched_ = {SIZE_MAX, SIZE_MAX};  // places in the load and the store queue
   std::vector<int64_t> by_site_;
+  std::vector<std::array<size_t, kDmaQueues>> searched_;  // by core: places in its DMA queues
 };
 
 }  // namespace

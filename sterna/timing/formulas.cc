@@ -101,7 +101,7 @@ const Real& dma_issue(const Work& work, const Chip& chip) {
   return chip.features.hardware_dge ? chip.dma.issue_hardware : chip.dma.issue_software;
 }
 
-DmaDemand dma_demand(const Work& work, const InstructionCost& cost, const Chip& chip, int cores_on_stack) {
+DmaDemand dma_demand(const Work& work, const InstructionCost& cost, const Chip& chip, double sharers) {
   DmaDemand out;
   const Dma& dma = chip.dma;
   double rate = dma.rate;
@@ -121,9 +121,43 @@ DmaDemand dma_demand(const Work& work, const InstructionCost& cost, const Chip& 
   const double part = per_engine / rows;
   out.engine_ns = std::max(1.0, descriptors * part) * dma.descriptor + work.bytes * part / rate;
   out.issue_ns = dma_issue(work, chip);
-  const double stack = chip.hbm_stack_rate() * chip.hbm.efficiency / cores_on_stack;
+  const double stack = chip.hbm_stack_rate() * chip.hbm.efficiency / sharers;
   out.hbm_ns = (work.hbm_read + work.hbm_written) / stack;
   return out;
+}
+
+double barrier_ns(const Chip& chip) { return chip.semaphore.latency; }
+
+double gpsimd_send_ns(double bytes, const Chip& chip) {
+  return chip.gpsimd.fixed / chip.gpsimd.clock + bytes / chip.dma.gpsimd_rate;
+}
+
+Hop hop_of(const Link& link, bool several_chips) {
+  if (several_chips) return {link.chip_rate, link.chip_latency};
+  return {link.core_rate, link.core_latency};
+}
+
+double ring_ns(double bytes, int ranks, const Hop& hop) {
+  const double n = ranks;
+  return (n - 1) / n * bytes / hop.rate + (n - 1) * hop.latency_ns;
+}
+
+double all_reduce_ns(double bytes, int ranks, const Hop& hop) { return 2 * ring_ns(bytes, ranks, hop); }
+
+double all_to_all_ns(double bytes, int ranks, const Hop& hop) {
+  if (ranks <= 1) return 0;
+  return (ranks - 1.0) / ranks * bytes / hop.rate + hop.latency_ns;
+}
+
+double permute_ns(double bytes, const Hop& hop) { return bytes / hop.rate + hop.latency_ns; }
+
+double collective_ns(Formula formula, double bytes, int ranks, const Hop& hop) {
+  switch (formula) {
+    case Formula::kAllReduce: return all_reduce_ns(bytes, ranks, hop);
+    case Formula::kAllToAll: return all_to_all_ns(bytes, ranks, hop);
+    case Formula::kPermute: return permute_ns(bytes, hop);
+    default: return ring_ns(bytes, ranks, hop);
+  }
 }
 
 }  // namespace sterna

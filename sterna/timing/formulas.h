@@ -40,9 +40,32 @@ struct DmaDemand {
   double issue_ns = 0;   ///< its queue is busy before
   double hbm_ns = 0;     ///< of one core's bandwidth to its stack
 };
-DmaDemand dma_demand(const Work& work, const InstructionCost& cost, const Chip& chip, int cores_on_stack);
+/// `sharers`: how many times the bandwidth of the core's stack is divided.
+DmaDemand dma_demand(const Work& work, const InstructionCost& cost, const Chip& chip, double sharers);
 
 /// Nanoseconds that a transfer's queue is held, by who makes its descriptors.
 const Real& dma_issue(const Work& work, const Chip& chip);
+
+// Where cores meet: nanoseconds from the last one's arrival.
+
+double barrier_ns(const Chip& chip);
+/// Of the DMA inside GpSimd; the instruction's own cost on that engine included.
+double gpsimd_send_ns(double bytes, const Chip& chip);
+
+// Collectives of n ranks: nanoseconds from the last one's arrival.
+
+/// One step of the ring, and what it carries.
+struct Hop {
+  double rate = 0, latency_ns = 0;  ///< bytes/ns
+};
+/// Between ranks of one chip, or of several.
+Hop hop_of(const Link& link, bool several_chips);
+
+/// All-gather of `bytes` in all, or reduce-scatter of `bytes` on each rank.
+double ring_ns(double bytes, int ranks, const Hop& hop);
+double all_reduce_ns(double bytes, int ranks, const Hop& hop);
+double all_to_all_ns(double bytes, int ranks, const Hop& hop);
+double permute_ns(double bytes, const Hop& hop);
+double collective_ns(Formula formula, double bytes, int ranks, const Hop& hop);
 
 }  // namespace sterna

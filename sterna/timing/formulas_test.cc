@@ -343,5 +343,41 @@ TEST_P(Formulas, EveryInstructionOfTheChipHasACost) {
   }
 }
 
+// ---- Where cores and ranks meet
+
+TEST(Collective, RingsMoveAllButOnePartAndTakeAStepForEachPartner) {
+  const Hop hop{100, 1000};  // bytes/ns, ns
+  EXPECT_DOUBLE_EQ(ring_ns(8e5, 4, hop), 6000 + 3 * 1000);
+  EXPECT_DOUBLE_EQ(all_reduce_ns(8e5, 4, hop), 2 * (6000 + 3 * 1000));
+  EXPECT_DOUBLE_EQ(all_to_all_ns(8e5, 4, hop), 6000 + 1000);
+  EXPECT_DOUBLE_EQ(permute_ns(8e5, hop), 8000 + 1000);
+  EXPECT_DOUBLE_EQ(ring_ns(8e5, 1, hop), 0) << "alone";
+  EXPECT_DOUBLE_EQ(all_to_all_ns(8e5, 1, hop), 0);
+}
+
+/// A published nccom-test sweep of all-reduce, platform inferred to be trn1; two ranks lie on one chip. Its 1 KiB and 1
+/// GiB rows gave the numbers of the chip file, the others did not.
+TEST(Collective, PublishedAllReducesOfTrn1) {
+  const Chip chip = chip_for_test("trn1");
+  struct Row {
+    int ranks;
+    double bytes, us, tolerance;
+  };
+  constexpr double kKiB = 1024, kMiB = 1024 * kKiB;
+  const Row rows[] = {{2, kKiB, 2.1, .02},      {2, 64 * kKiB, 3.5, .1}, {2, kMiB, 18.7, .15},
+                      {2, 16 * kMiB, 296, .02}, {16, kMiB, 60.2, .05},   {16, 16 * kMiB, 480, .05},
+                      {8, 16 * kMiB, 466, .05}};
+  for (const Row& row : rows) {
+    const double us = all_reduce_ns(row.bytes, row.ranks, hop_of(chip.link, row.ranks > chip.cores)) / 1000;
+    EXPECT_NEAR(us / row.us, 1, row.tolerance) << row.ranks << " ranks, " << row.bytes << " bytes: " << us << " us";
+  }
+}
+
+TEST(Meeting, BarriersAndGpSimd) {
+  const Chip chip = chip_for_test("trn2");
+  EXPECT_DOUBLE_EQ(barrier_ns(chip), 9);
+  EXPECT_DOUBLE_EQ(gpsimd_send_ns(153000, chip), 1000 + 100 / 1.2);
+}
+
 }  // namespace
 }  // namespace sterna

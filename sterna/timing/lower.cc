@@ -2,10 +2,15 @@
 #include "sterna/timing/lower.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "sterna/isa/control.h"
+#include "sterna/isa/cores.h"
+#include "sterna/timing/collective.h"
+#include "sterna/timing/formulas.h"
+#include "sterna/timing/meetings.h"
 #include "sterna/timing/memories.h"
 
 namespace sterna {
@@ -13,22 +18,27 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Program& program, const Path& path, const Chip& chip, const Placement& placement, Lowered& out)
+  Lowering(const Program& program, size_t core, const Path& path, const Chip& chip, const Placement& placement,
+           const TimingOptions& options, Lowered& out)
       : program_(program),
-        stream_(program.cores[0]),
+        stream_(program.cores[core]),
+        core_number_(static_cast<uint8_t>(core)),
+        chip_(chip),
+        rank_(options.rank),
         path_(path),
         has_path_(!path.empty()),
         memories_(program, chip, placement),
         registers_(program.register_count),
         out_(out),
-        costs_(out.costs) {}
+        core_(out.cores[core]),
+        costs_(core_.costs) {}
 
   Status run() {
     track_hbm();
     sort_edges();
     const size_t n = stream_.size();
-    out_.instructions.reserve(n);
-    out_.waits.reserve(2 * n);
+    out_.instructions.reserve(out_.instructions.size() + n);
+    core_.waits.reserve(2 * n);
     STERNA_TRY(run_range(0, n));
     if (path_.short_of_values)
       return Fault(FaultKind::kBadInput, "PATH1",
@@ -46,7 +56,7 @@ class Lowering {
     std::vector<bool> reaches(stream_.work_classes().size());
     for (uint32_t c = 0; c < reaches.size(); ++c) {
       const Step step = costs_.step(stream_.work_classes().example(c).opcode);
-      reaches[c] = step == Step::kDma || step == Step::kRegister || step == Step::kUnknown;
+      reaches[c] = step == Step::kDma || step == Step::kRegister || step == Step::kMeet || step == Step::kUnknown;
     }
     for (size_t i = 0; i < stream_.size(); ++i) {
       if (!reaches[stream_.work_class(i)]) continue;
@@ -66,7 +76,7 @@ class Lowering {
 
   void sort_edges() {
     std::copy_if(program_.edges.begin(), program_.edges.end(), std::back_inserter(edges_),
-                 [](const ExtraEdge& e) { return e.core == 0; });
+                 [this](const ExtraEdge& e) { return e.core == core_number_; });
     std::sort(edges_.begin(), edges_.end(), [](const ExtraEdge& a, const ExtraEdge& b) {
       return a.consumer != b.consumer ? a.consumer < b.consumer : a.producer < b.producer;
     });
@@ -96,6 +106,7 @@ class Lowering {
           i = close;
           break;
         }
+        case Step::kMeet: STERNA_TRY(add_meet(static_cast<uint32_t>(i), work_class, *cost)); break;
         default: add(static_cast<uint32_t>(i), work_class, *cost);
       }
       if (path_.short_of_values) return {};
@@ -178,14 +189,32 @@ class Lowering {
   void add(uint32_t record, uint32_t work_class, const Cost& cost) {
     const RecordHeader& header = stream_[record];
     const Ref ref(static_cast<uint32_t>(out_.instructions.size()), static_cast<uint32_t>(cost.queue));
-    out_.instructions.push_back({0, 0, record, kNoInstruction, header.site, cost.queue, Cause::kLaunch});
+    out_.instructions.push_back({0, 0, record, kNoInstruction, header.site, cost.queue, Cause::kLaunch, core_number_});
     out_.multiply_adds += cost.multiply_adds;
-    if (cost.step == Step::kDma) count_bytes(cost);
+    if (cost.step >= Step::kDma) count_bytes(cost);
     find_waits(record, header, cost, ref);
-    const auto first = static_cast<uint32_t>(out_.waits.size());
-    for (uint32_t left = mask_; left != 0; left &= left - 1) out_.waits.push_back(latest_wait_[std::countr_zero(left)]);
-    out_.order[static_cast<size_t>(cost.queue)].push_back(
-        {ref.index(), work_class, first, static_cast<uint32_t>(out_.waits.size()) - first});
+    const auto first = static_cast<uint32_t>(core_.waits.size());
+    for (uint32_t left = mask_; left != 0; left &= left - 1)
+      core_.waits.push_back(latest_wait_[std::countr_zero(left)]);
+    core_.order[static_cast<size_t>(cost.queue)].push_back(
+        {ref.index(), work_class, first, static_cast<uint32_t>(core_.waits.size()) - first});
+  }
+
+  /// A collective in which this rank takes no part is none.
+  Status add_meet(uint32_t record, uint32_t work_class, const Cost& cost) {
+    const RecordHeader& header = stream_[record];
+    Meet meet{static_cast<uint32_t>(out_.instructions.size()), cost.queue, cost.duration_ps};
+    if (collectives::is_collective(header.opcode)) {
+      STERNA_ASSIGN(const Collective c, find_collective(program_, header, rank_, chip_));
+      if (c.ranks == 0) return {};
+      const Hop hop = hop_of(chip_.link, c.several_chips);
+      meet.duration_ps = std::llround(collective_ns(costs_.formula(header.opcode), c.bytes, c.ranks, hop) * 1000);
+      if (c.in_hbm) meet.group = c.group;
+      (c.several_chips ? core_.link_between_chips : core_.link_inside_chip) = true;
+    }
+    add(record, work_class, cost);
+    core_.meets.push_back(meet);
+    return {};
   }
 
   void count_bytes(const Cost& cost) {
@@ -224,7 +253,9 @@ class Lowering {
     if (shape.plain) return f(memories_.map(shape.memory), memories_.box(shape, v));
     const int64_t extra = v.kind == ViewKind::kStrided ? 0 : offsets_[i];
     Box box;
-    if (AccessMap* map = memories_.find({&v, shape.role, extra, v.kind == ViewKind::kIndirect}, &box)) f(*map, box);
+    // A barrier orders all of its tensor, whichever part of it is named.
+    const bool whole = v.kind == ViewKind::kIndirect || header.opcode == cores::CoreBarrier::info.opcode;
+    if (AccessMap* map = memories_.find({&v, shape.role, extra, whole}, &box)) f(*map, box);
   }
 
   void add_wait(Ref producer, Ref consumer, Cause cause, bool after_read) {
@@ -258,10 +289,16 @@ class Lowering {
 
   void use_registers(const RecordHeader& header, Ref ref) {
     if (header.opcode == control::RegisterStore::info.opcode) return;  // reads on its own queue, in order
-    const RegisterRef dst = header.opcode == control::RegisterMove::info.opcode
-                                ? static_cast<const control::RegisterMove*>(header.body())->dst
-                                : static_cast<const control::RegisterLoad*>(header.body())->dst;
+    const RegisterRef dst = register_of(header);
     if (dst.id < registers_.size()) registers_[dst.id] = ref;
+  }
+  static RegisterRef register_of(const RecordHeader& header) {
+    switch (header.opcode) {
+      case control::RegisterMove::info.opcode: return static_cast<const control::RegisterMove*>(header.body())->dst;
+      case collectives::RankId::info.opcode: return static_cast<const collectives::RankId*>(header.body())->dst;
+      case collectives::RingRankId::info.opcode: return static_cast<const collectives::RingRankId*>(header.body())->dst;
+      default: return static_cast<const control::RegisterLoad*>(header.body())->dst;
+    }
   }
 
   void wait_for_edges(uint32_t record, Ref ref) {
@@ -278,6 +315,9 @@ class Lowering {
 
   const Program& program_;
   const Stream& stream_;
+  const uint8_t core_number_;
+  const Chip& chip_;
+  const int rank_;
   PathReader path_;
   bool has_path_;
   Memories memories_;
@@ -289,13 +329,22 @@ class Lowering {
   std::array<Wait, kSlots> latest_wait_{};
   uint32_t mask_ = 0;
   Lowered& out_;
+  LoweredCore& core_;
   Costs& costs_;
 };
 
 }  // namespace
 
-Status lower(const Program& program, const Path& path, const Chip& chip, const Placement& placement, Lowered& out) {
-  return Lowering(program, path, chip, placement, out).run();
+Status lower(const Program& program, std::span<const Path> paths, const Chip& chip, const Placement& placement,
+             const TimingOptions& options, Lowered& out) {
+  const Path empty;
+  out.cores.reserve(program.cores.size());
+  for (size_t core = 0; core < program.cores.size(); ++core) {
+    out.cores.emplace_back(program, program.cores[core], chip, options);
+    const Path& path = core < paths.size() ? paths[core] : empty;
+    STERNA_TRY(Lowering(program, core, path, chip, placement, options, out).run());
+  }
+  return match_meetings(program, out);
 }
 
 }  // namespace sterna

@@ -48,6 +48,12 @@ class Uncertainty {
     }
   }
 
+  void of_link(const LoweredCore& core) {
+    const Link& link = chip_.link;
+    if (core.link_inside_chip) use(link.core_rate), use(link.core_latency);
+    if (core.link_between_chips) use(link.chip_rate), use(link.chip_latency);
+  }
+
   void of_instructions(const Used& used) {
     for (const TableRow& row : instruction_table()) {
       if (row.info.mnemonic.empty() || !used.opcodes[row.info.opcode]) continue;
@@ -71,9 +77,10 @@ class Uncertainty {
 
 void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   Uncertainty uncertain(chip, out.uncertain);
-  const Used& used = lowered.costs.used();
   const auto count = [&](Queue q) { return out.counts[static_cast<size_t>(q)]; };
+  const auto any = [&](auto&& of_core) { return std::any_of(lowered.cores.begin(), lowered.cores.end(), of_core); };
   uncertain.use(chip.launch.cost);
+  if (lowered.cores.size() > 1) uncertain.use(chip.launch.second_core);
   if (count(Queue::kTensor) > 0) {
     uncertain.of_engine(chip.tensor);
     uncertain.use(chip.tensor.result_latency);
@@ -84,11 +91,31 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
   if (count(Queue::kScalar) > 0) uncertain.of_engine(chip.scalar);
   if (count(Queue::kGpSimd) > 0) uncertain.of_engine(chip.gpsimd);
   if (count(Queue::kSync) > 0) uncertain.use(chip.sync.clock);
-  if (!lowered.waits.empty()) uncertain.use(chip.semaphore.latency);
-  if (count(Queue::kLoad) + count(Queue::kStore) > 0) uncertain.of_transfers(used, lowered.hbm_ps > 0);
+  if (any([](const LoweredCore& c) { return !c.waits.empty(); }) || !lowered.meetings.empty())
+    uncertain.use(chip.semaphore.latency);
+  for (const LoweredCore& core : lowered.cores) {
+    const Used& used = core.costs.used();
+    if (used.transfers) uncertain.of_transfers(used, lowered.hbm_ps > 0);
+    if (used.gpsimd_dma) uncertain.use(chip.dma.gpsimd_rate);
+    uncertain.of_link(core);
+  }
   if (count(Queue::kStore) > 0) uncertain.use(chip.scheduling.separate_store_queue);
-  uncertain.of_instructions(used);
-  if (!used.psum_fill) return;
+  for (const LoweredCore& core : lowered.cores) uncertain.of_instructions(core.costs.used());
+}
+
+void list_notes(const Chip& chip, const Lowered& lowered, Timing& out) {
+  const auto any = [&](auto&& of_core) { return std::any_of(lowered.cores.begin(), lowered.cores.end(), of_core); };
+  if (lowered.cores.size() > 1)
+    out.notes.emplace_back(
+        "The cores start together and wait for each other in sendrecv, core_barrier and collectives only: nothing else "
+        "orders their accesses to shared HBM.");
+  if (any([](const LoweredCore& c) { return c.link_inside_chip || c.link_between_chips; }))
+    out.notes.emplace_back(
+        "Every rank is taken to come to a collective when this one does, and each collective to be a ring at the rate "
+        "of "
+        "its slowest step, on links and DMA engines of its own; small ones are faster on the chip, in other shapes.");
+  if (!any([](const LoweredCore& c) { return c.costs.used().psum_fill; })) return;
+  Uncertainty uncertain(chip, out.uncertain);
   uncertain.use(chip.scheduling.psum_memset_on_gpsimd);
   if (chip.scheduling.psum_memset_on_gpsimd)
     out.notes.emplace_back(
@@ -96,20 +123,42 @@ void list_uncertain(const Chip& chip, const Lowered& lowered, Timing& out) {
         "engine.");
 }
 
+/// What each core did, their mean and their sum.
+void list_cores(const Lowered& lowered, const Schedule& times, Timing& out) {
+  const auto cores = static_cast<int64_t>(lowered.cores.size());
+  for (size_t i = 0; i < lowered.cores.size(); ++i) {
+    CoreTiming& core = out.cores.emplace_back();
+    core.end_ps = times.cores[i].end;
+    core.busy_ps = times.cores[i].busy_ps;
+    for (size_t q = 0; q < kQueues; ++q) {
+      core.counts[q] = static_cast<int64_t>(lowered.cores[i].order[q].size());
+      out.counts[q] += core.counts[q];
+      out.busy_ps[q] += core.busy_ps[q];
+    }
+  }
+  for (int64_t& busy : out.busy_ps) busy /= cores;
+}
+
+/// Cores of one kernel lie side by side, and so do the stacks they use.
+int64_t stacks_of(const Program& program, const Chip& chip) {
+  const int64_t per_stack = std::max<int64_t>(1, chip.cores_per_stack());
+  return (static_cast<int64_t>(program.cores.size()) + per_stack - 1) / per_stack;
+}
+
 }  // namespace
 
-Result<Timing> predict(const Program& program, const Path& path, const Chip& chip, const TimingOptions& options) {
+Result<Timing> predict(const Program& program, std::span<const Path> paths, const Chip& chip,
+                       const TimingOptions& options) {
   STERNA_ASSIGN(const Placement placement, place_tensors(program, chip));
-  const Stream& stream = program.cores[0];
-  Lowered lowered(program, stream, chip, options);
-  STERNA_TRY(lower(program, path, chip, placement, lowered));
+  Lowered lowered(program);
+  STERNA_TRY(lower(program, paths, chip, placement, options, lowered));
   Timing out;
-  const Schedule times = schedule(lowered, chip, stream.pool());
-  for (size_t q = 0; q < kQueues; ++q) out.counts[q] = static_cast<int64_t>(lowered.order[q].size());
-  out.busy_ps = times.busy_ps;
+  const Schedule times = schedule(lowered, chip, program.cores[0].pool());
+  list_cores(lowered, times, out);
   out.kernel_ps = times.end;
   out.total_ps = times.end + std::llround(chip.launch.cost * 1000);
-  out.hbm_ps = std::llround(lowered.hbm_ps);
+  if (program.cores.size() > 1) out.total_ps += std::llround(chip.launch.second_core * 1000);
+  out.hbm_ps = std::llround(lowered.hbm_ps) / stacks_of(program, chip);
   out.dma_bytes = lowered.dma_bytes;
   out.hbm_read = lowered.hbm_read;
   out.hbm_written = lowered.hbm_written;
@@ -120,6 +169,7 @@ Result<Timing> predict(const Program& program, const Path& path, const Chip& chi
   out.psum_capacity = chip.psum_partition_bytes();
   find_critical_path(program, lowered, times, out);
   list_uncertain(chip, lowered, out);
+  list_notes(chip, lowered, out);
   out.instructions = std::move(lowered.instructions);
   return out;
 }

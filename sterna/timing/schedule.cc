@@ -6,6 +6,9 @@
 // nothing run ahead as far as their operands are known; then the earliest instruction among the sharing queues goes
 // next. That order is right: whatever still waits for an unknown operand waits, through a chain, for one of those
 // heads, and so cannot start before the earliest of them.
+//
+// Cores share HBM stacks, and meet. What they do together starts when all have come: it is taken like an instruction of
+// a sharing queue, at the time at which the last of them can start it.
 #include "sterna/timing/schedule.h"
 
 #include <algorithm>
@@ -26,24 +29,40 @@ class Scheduler {
         dma_completion_(picoseconds(chip.dma.completion)),
         ramp_window_(picoseconds(chip.tensor.ramp_window)),
         ramp_rate_(chip.tensor.ramp_rate),
-        engine_free_(static_cast<size_t>(int64_t{chip.dma.engines})),
-        engine_user_(engine_free_.size(), kNoInstruction) {
+        cores_(lowered.cores.size()),
+        stacks_(lowered.cores.size()) {
     out_.visible = Column<int64_t>(pool);
     out_.visible.resize(in_.instructions.size());
-    for (size_t i = 0; i < 2; ++i) out_.issues[i].resize(in_.order[index(Queue::kLoad) + i].size());
-    for (int q = 0; q < kQueues; ++q) note_head(q);
-    find_sharing();
+    out_.cores.resize(cores_.size());
+    const auto per_stack = static_cast<size_t>(std::max<int64_t>(1, chip.cores_per_stack()));
+    for (size_t i = 0; i < cores_.size(); ++i) {
+      Core& c = cores_[i];
+      c.in = &in_.cores[i];
+      c.out = &out_.cores[i];
+      c.stack = &stacks_[i / per_stack];
+      c.engine_free.resize(static_cast<size_t>(int64_t{chip.dma.engines}));
+      c.engine_user.resize(c.engine_free.size(), kNoInstruction);
+      for (size_t q = 0; q < kDmaQueues; ++q) c.out->issues[q].resize(c.in->order[index(Queue::kLoad) + q].size());
+      for (int q = 0; q < kQueues; ++q) note_head(c, q);
+      find_sharing(c);
+    }
   }
 
   Schedule run() {
     for (;;) {
       bool done = false;
-      for (int q = 0; q < kQueues; ++q)
-        if (!shares_[q]) done |= run_ahead(q);
+      for (Core& c : cores_)
+        for (int q = 0; q < kQueues; ++q)
+          if (!c.shares[q]) done |= run_ahead(c, q);
       if (done) continue;
-      const int q = earliest();
-      if (q < 0) break;  // all queues are empty: waits point to earlier instructions
-      take(q);
+      const Choice next = earliest();
+      if (next.core == nullptr) break;  // all queues are empty: waits point to earlier instructions
+      take(*next.core, next.queue);
+    }
+    for (Core& c : cores_) {
+      const auto engines = static_cast<int64_t>(c.engine_free.size());
+      for (size_t q = 0; q < kDmaQueues; ++q)
+        c.out->busy_ps[index(Queue::kLoad) + q] = c.dma_engine_ps[q] / engines + c.collective_ps[q];
     }
     return std::move(out_);
   }
@@ -63,35 +82,65 @@ class Scheduler {
     Ready ready;
     Ref unknown;  ///< what the head waits for and was not known when last looked at
   };
+  /// HBM that several cores may share.
+  struct Stack {
+    int64_t free = 0;
+    uint32_t user = kNoInstruction;
+  };
+  struct Core {
+    const LoweredCore* in = nullptr;
+    CoreSchedule* out = nullptr;
+    Stack* stack = nullptr;
+    std::array<State, kQueues> state{};
+    std::array<uint32_t, kQueues> next{};  ///< the instruction at the head of each queue
+    std::array<bool, kQueues> shares{};
+    bool ports_shared = false;
+    int64_t port_free[2][kQueues] = {};
+    uint32_t port_user[2][kQueues] = {};
+    bool ramped_before = false;
+    int64_t ramp_start = 0, tensor_end = 0;
+    std::vector<int64_t> engine_free;
+    std::vector<uint32_t> engine_user;
+    size_t next_engine = 0;
+    int64_t dma_engine_ps[kDmaQueues] = {}, collective_ps[kDmaQueues] = {};
+  };
+  struct Choice {
+    Core* core = nullptr;
+    int queue = -1;
+    int64_t at = 0;
+    uint32_t instruction = 0;
+  };
 
   static size_t index(Queue q) { return static_cast<size_t>(q); }
 
-  void find_sharing() {
-    shares_[index(Queue::kLoad)] = shares_[index(Queue::kStore)] = true;
-    const auto& held = in_.costs.ports_of_queues();
+  /// What meets takes its turn too, so a queue that has nothing but that need not share otherwise.
+  static void find_sharing(Core& c) {
+    for (Queue q : {Queue::kLoad, Queue::kStore, Queue::kExchange}) c.shares[index(q)] = true;
+    for (const Meet& meet : c.in->meets) c.shares[index(meet.queue)] = true;
+    const auto& held = c.in->costs.ports_of_queues();
     for (int port = 0; port < 2; ++port) {
       const auto uses = [port](uint8_t ports) { return (ports >> port & 1) != 0; };
       if (std::count_if(held.begin(), held.end(), uses) < 2) continue;
-      ports_shared_ = true;
-      for (int q = 0; q < kQueues; ++q) shares_[q] = shares_[q] || uses(held[q]);
+      c.ports_shared = true;
+      for (int q = 0; q < kQueues; ++q) c.shares[q] = c.shares[q] || uses(held[q]);
     }
   }
 
-  bool has_head(int q) const { return state_[q].head < in_.order[q].size(); }
-  const Queued& head(int q) const { return in_.order[q][state_[q].head]; }
-  void note_head(int q) { next_[q] = has_head(q) ? head(q).instruction : kNoInstruction; }
+  static bool has_head(const Core& c, int q) { return c.state[q].head < c.in->order[q].size(); }
+  static const Queued& head(const Core& c, int q) { return c.in->order[q][c.state[q].head]; }
+  static void note_head(Core& c, int q) { c.next[q] = has_head(c, q) ? head(c, q).instruction : kNoInstruction; }
   /// True if that instruction has its times: all before the head of its queue do.
-  bool known(Ref instruction) const { return instruction.index() < next_[instruction.queue()]; }
+  static bool known(const Core& c, Ref instruction) { return instruction.index() < c.next[instruction.queue()]; }
 
-  /// True if everything the head of q waits for is known; then state_[q].ready says when and why.
-  bool head_ready(int q) {
-    State& s = state_[q];
+  /// True if everything the head of q waits for is known; then state[q].ready says when and why.
+  bool head_ready(Core& c, int q) {
+    State& s = c.state[q];
     if (s.known) return true;
-    if (!s.unknown.none() && !known(s.unknown)) return false;
-    const Queued& k = head(q);
+    if (!s.unknown.none() && !known(c, s.unknown)) return false;
+    const Queued& k = head(c, q);
     Ready ready;
-    for (const Wait *w = in_.waits.data() + k.first_wait, *end = w + k.waits; w < end; ++w) {
-      if (!known(w->producer)) {
+    for (const Wait *w = c.in->waits.data() + k.first_wait, *end = w + k.waits; w < end; ++w) {
+      if (!known(c, w->producer)) {
         s.unknown = w->producer;
         return false;
       }
@@ -105,88 +154,101 @@ class Scheduler {
     return true;
   }
 
-  bool run_ahead(int q) {
+  bool run_ahead(Core& c, int q) {
     bool done = false;
-    for (; has_head(q) && head_ready(q); done = true) take(q);
+    for (; has_head(c, q) && head_ready(c, q); done = true) take(c, q);
     return done;
   }
 
   /// The queue whose head can start first; of several, the one that comes first in the program.
-  int earliest() {
-    int best = -1;
-    int64_t best_at = 0;
-    for (int q = 0; q < kQueues; ++q) {
-      if (!has_head(q) || !head_ready(q)) continue;
-      const int64_t at = std::max(state_[q].free, state_[q].ready.at);
-      if (best < 0 || at < best_at || (at == best_at && head(q).instruction < head(best).instruction))
-        best = q, best_at = at;
+  Choice earliest() {
+    Choice best;
+    for (Core& c : cores_) {
+      for (int q = 0; q < kQueues; ++q) {
+        if (!has_head(c, q) || !head_ready(c, q)) continue;
+        int64_t at = std::max(c.state[q].free, c.state[q].ready.at);
+        const uint32_t k = head(c, q).instruction;
+        if (!in_.meetings.empty() && is_meet(c, q) && !all_have_come(meet_of(c, k), &at)) continue;
+        if (best.core == nullptr || at < best.at || (at == best.at && k < best.instruction)) best = {&c, q, at, k};
+      }
     }
     return best;
   }
 
-  void take(int q) {
-    State& s = state_[q];
-    const uint32_t k = head(q).instruction;
-    const Cost& cost = in_.costs[head(q).cost];
-    InstructionTime& out = in_.instructions[k];
-    // An operand that arrives just as the engine becomes free was not what the instruction waited for.
-    Ready start = s.ready;
-    if (s.last != kNoInstruction && s.free >= start.at)
-      start = {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
+  /// When and why the head of q, whose operands are known, can start by itself. An operand that arrives just as the
+  /// engine becomes free was not what the instruction waited for.
+  static Ready own_start(const Core& c, int q) {
+    const State& s = c.state[q];
+    if (s.last != kNoInstruction && s.free >= s.ready.at)
+      return {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
+    return s.ready;
+  }
+
+  void take(Core& c, int q) {
+    if (is_meet(c, q)) return take_meet(c, q);
+    const Queued& queued = head(c, q);
+    const Cost& cost = c.in->costs[queued.cost];
     if (is_dma(static_cast<Queue>(q)))
-      run_transfer(q, k, cost.transfer, start);
+      run_transfer(c, q, queued.instruction, cost.transfer, own_start(c, q));
     else
-      run_on_engine(q, k, cost, start);
+      run_on_engine(c, q, queued.instruction, cost, own_start(c, q));
+    leave(c, q, queued.instruction);
+  }
+
+  /// The head of q has its times.
+  void leave(Core& c, int q, uint32_t k) {
+    State& s = c.state[q];
     if (out_.visible[k] >= out_.end) {
       out_.end = out_.visible[k];
       out_.last = k;
     }
-    out_.busy_ps[q] += out.duration();
+    c.out->end = std::max(c.out->end, out_.visible[k]);
+    c.out->busy_ps[q] += in_.instructions[k].duration();
     s.last = k;
     s.known = false;
     s.unknown = Ref();
     ++s.head;
-    note_head(q);
+    note_head(c, q);
   }
 
-  void run_on_engine(int q, uint32_t k, const Cost& cost, Ready start) {
+  void run_on_engine(Core& c, int q, uint32_t k, const Cost& cost, Ready start) {
     InstructionTime& out = in_.instructions[k];
     int64_t duration = cost.duration_ps;
-    if (ports_shared_) wait_for_port(q, cost.ports, start);
-    if (q == static_cast<int>(Queue::kTensor) && ramp_window_ > 0) duration = ramped(start.at, duration);
+    if (c.ports_shared) wait_for_port(c, q, cost.ports, start);
+    if (q == static_cast<int>(Queue::kTensor) && ramp_window_ > 0) duration = ramped(c, start.at, duration);
     out.start = start.at;
     out.end = start.at + duration;
     out.cause = start.cause;
     out.cause_instruction = start.by;
-    state_[q].free = out.end;
+    c.state[q].free = out.end;
     out_.visible[k] = out.end + (q == static_cast<int>(Queue::kTensor) ? result_latency_ : 0);
-    if (ports_shared_) hold_ports(q, cost.ports, k);
+    if (c.ports_shared) hold_ports(c, q, cost.ports, k);
   }
 
   // ---- Memory ports: the engines that share one take turns.
 
-  void wait_for_port(int q, uint8_t ports, Ready& start) const {
+  static void wait_for_port(const Core& c, int q, uint8_t ports, Ready& start) {
     for (int port = 0; port < 2; ++port) {
       if ((ports >> port & 1) == 0) continue;
       for (int other = 0; other < kQueues; ++other)
-        if (other != q && port_free_[port][other] > start.at)
-          start = {port_free_[port][other], port_user_[port][other], Cause::kPort};
+        if (other != q && c.port_free[port][other] > start.at)
+          start = {c.port_free[port][other], c.port_user[port][other], Cause::kPort};
     }
   }
-  void hold_ports(int q, uint8_t ports, uint32_t k) {
+  void hold_ports(Core& c, int q, uint8_t ports, uint32_t k) {
     for (int port = 0; port < 2; ++port) {
       if ((ports >> port & 1) == 0) continue;
-      port_free_[port][q] = in_.instructions[k].end;
-      port_user_[port][q] = k;
+      c.port_free[port][q] = in_.instructions[k].end;
+      c.port_user[port][q] = k;
     }
   }
 
   /// After idling, the tensor engine's speed rises linearly from ramp_rate to 1 over ramp_window. The documents say
   /// that it falls back when less than half of a window was used; an idle gap of half a window does that.
-  int64_t ramped(int64_t start, int64_t duration) {
-    if (!ramped_before_ || start - tensor_end_ > ramp_window_ / 2) ramp_start_ = start;
-    ramped_before_ = true;
-    const int64_t into = start - ramp_start_;
+  int64_t ramped(Core& c, int64_t start, int64_t duration) const {
+    if (!c.ramped_before || start - c.tensor_end > ramp_window_ / 2) c.ramp_start = start;
+    c.ramped_before = true;
+    const int64_t into = start - c.ramp_start;
     if (into < ramp_window_) {
       const double w = static_cast<double>(ramp_window_), slope = (1 - ramp_rate_) / (2 * w);
       const double x = static_cast<double>(into), goal = ramp_rate_ * x + slope * x * x + static_cast<double>(duration);
@@ -198,41 +260,42 @@ class Scheduler {
                        : goal / ramp_rate_;
       duration = std::llround(at - x);
     }
-    tensor_end_ = start + duration;
+    c.tensor_end = start + duration;
     return duration;
   }
 
   // ---- Transfers.
 
-  void run_transfer(int q, uint32_t k, const Transfer& t, Ready start) {
-    State& s = state_[q];
+  void run_transfer(Core& c, int q, uint32_t k, const Transfer& t, Ready start) {
+    State& s = c.state[q];
     const int which = q - static_cast<int>(Queue::kLoad);
     s.free = start.at + t.issue_ps;
     const int64_t first = s.free + dma_start_;
     Ready begin{first, start.by, start.cause};
     int64_t end = first;
-    const size_t engines = engine_free_.size();
+    const size_t engines = c.engine_free.size();
     // A transfer that needs fewer engines takes the next ones in turn.
-    size_t e = static_cast<size_t>(t.engines) < engines ? next_engine_ : 0;
+    size_t e = static_cast<size_t>(t.engines) < engines ? c.next_engine : 0;
     for (int i = 0; i < t.engines; ++i) {
-      const int64_t at = std::max(engine_free_[e], first);
+      const int64_t at = std::max(c.engine_free[e], first);
       if (at + t.engine_ps > end) {
         end = at + t.engine_ps;
-        begin = at > first ? Ready{at, engine_user_[e], Cause::kDmaEngine} : Ready{first, start.by, start.cause};
+        begin = at > first ? Ready{at, c.engine_user[e], Cause::kDmaEngine} : Ready{first, start.by, start.cause};
       }
-      engine_free_[e] = at + t.engine_ps;
-      engine_user_[e] = k;
+      c.engine_free[e] = at + t.engine_ps;
+      c.engine_user[e] = k;
       if (++e == engines) e = 0;
     }
-    if (static_cast<size_t>(t.engines) < engines) next_engine_ = e;
-    Issue& issue = out_.issues[which][s.head];
+    if (static_cast<size_t>(t.engines) < engines) c.next_engine = e;
+    Issue& issue = c.out->issues[which][s.head];
     issue = {start.at, start.by, start.cause, false};
     if (t.hbm_ps > 0) {
-      if (hbm_free_ > begin.at) begin = {hbm_free_, hbm_user_, Cause::kHbm};
+      Stack& hbm = *c.stack;
+      if (hbm.free > begin.at) begin = {hbm.free, hbm.user, Cause::kHbm};
       issue.hbm_bound = begin.at + t.hbm_ps > end;
       end = std::max(end, begin.at + t.hbm_ps);
-      hbm_free_ = std::max(hbm_free_, first) + t.hbm_ps;
-      hbm_user_ = k;
+      hbm.free = std::max(hbm.free, first) + t.hbm_ps;
+      hbm.user = k;
     }
     InstructionTime& out = in_.instructions[k];
     out.start = begin.at;
@@ -242,41 +305,117 @@ class Scheduler {
     // Completions are counted, so a transfer is seen when those before it in its queue are done too.
     s.visible = std::max(s.visible, end + dma_completion_);
     out_.visible[k] = s.visible;
-    dma_engine_ps_[which] += t.engine_ps * t.engines;
+    c.dma_engine_ps[which] += t.engine_ps * t.engines;
   }
 
- public:
-  int64_t dma_engine_ps(int which) const { return dma_engine_ps_[which] / static_cast<int64_t>(engine_free_.size()); }
+  // ---- Meetings.
 
- private:
+  static bool is_meet(const Core& c, int q) { return c.in->costs[head(c, q).cost].step == Step::kMeet; }
+  static const Meet& meet_of(const Core& c, uint32_t instruction) {
+    return *std::partition_point(c.in->meets.begin(), c.in->meets.end(),
+                                 [instruction](const Meet& m) { return m.instruction < instruction; });
+  }
+  static int queue_of(const Meet& meet) { return static_cast<int>(meet.queue); }
+
+  /// True if every side of it is at the head of its queue and its operands are known; then `at` is when the last comes.
+  bool all_have_come(const Meet& meet, int64_t* at) {
+    if (meet.meeting == Meet::kAlone) return true;
+    for (const MeetingPart& part : in_.meetings[meet.meeting]) {
+      Core& c = cores_[part.core];
+      const Meet& other = c.in->meets[part.meet];
+      const int q = queue_of(other);
+      if (!has_head(c, q) || head(c, q).instruction != other.instruction || !head_ready(c, q)) return false;
+      *at = std::max({*at, c.state[q].free, c.state[q].ready.at});
+    }
+    return true;
+  }
+
+  void take_meet(Core& c, int q) {
+    const Meet& meet = meet_of(c, head(c, q).instruction);
+    if (meet.meeting == Meet::kAlone) {
+      run_meet(c, meet, own_start(c, q));
+      leave(c, q, meet.instruction);
+      return;
+    }
+    const Meeting& meeting = in_.meetings[meet.meeting];
+    Ready last;  // to come; the others wait for it
+    for (const MeetingPart& part : meeting) {
+      const Meet& m = meet_of(part);
+      const int64_t at = own_start(cores_[part.core], queue_of(m)).at;
+      if (last.by == kNoInstruction || at > last.at) last = {at, m.instruction, Cause::kPartner};
+    }
+    for (const MeetingPart& part : meeting) {
+      const Meet& m = meet_of(part);
+      const Ready own = own_start(cores_[part.core], queue_of(m));
+      run_meet(cores_[part.core], m, own.at < last.at ? last : own);
+    }
+    end_together(meeting);
+    for (const MeetingPart& part : meeting) {
+      const Meet& m = meet_of(part);
+      leave(cores_[part.core], queue_of(m), m.instruction);
+    }
+  }
+  const Meet& meet_of(const MeetingPart& part) const { return in_.cores[part.core].meets[part.meet]; }
+
+  void run_meet(Core& c, const Meet& meet, Ready start) {
+    const int q = queue_of(meet);
+    const uint32_t k = meet.instruction;
+    const Cost& cost = c.in->costs[head(c, q).cost];
+    if (cost.transfers) return run_transfer(c, q, k, cost.transfer, start);
+    InstructionTime& out = in_.instructions[k];
+    out.start = start.at;
+    out.end = start.at + meet.duration_ps;
+    out.cause = start.cause;
+    out.cause_instruction = start.by;
+    State& s = c.state[q];
+    s.free = out.end;
+    s.visible = std::max(s.visible, out.end);
+    out_.visible[k] = out.end;
+    if (!is_dma(meet.queue)) return;
+    const auto which = static_cast<size_t>(q) - index(Queue::kLoad);
+    c.out->issues[which][s.head] = {start.at, start.by, start.cause, false};
+    c.collective_ps[which] += meet.duration_ps;
+  }
+
+  /// What a core receives is there when the other has sent it.
+  void end_together(const Meeting& meeting) {
+    uint32_t slowest = kNoInstruction;
+    int64_t visible = 0;
+    for (const MeetingPart& part : meeting) {
+      const uint32_t k = meet_of(part).instruction;
+      if (slowest == kNoInstruction || in_.instructions[k].end > in_.instructions[slowest].end) slowest = k;
+      visible = std::max(visible, out_.visible[k]);
+    }
+    for (const MeetingPart& part : meeting) {
+      const Meet& m = meet_of(part);
+      InstructionTime& out = in_.instructions[m.instruction];
+      if (out.end < in_.instructions[slowest].end) {
+        out.start = in_.instructions[slowest].start;
+        out.end = in_.instructions[slowest].end;
+        // The one that the slowest waited for came last: its start has a cause of its own.
+        if (in_.instructions[slowest].cause_instruction != m.instruction) {
+          out.cause = Cause::kPartner;
+          out.cause_instruction = slowest;
+        }
+      }
+      out_.visible[m.instruction] = visible;
+      State& s = cores_[part.core].state[queue_of(m)];
+      s.visible = std::max(s.visible, visible);
+    }
+  }
+
   Lowered& in_;
   const int64_t semaphore_, result_latency_, dma_start_, dma_completion_, ramp_window_;
   const double ramp_rate_;
-  std::array<State, kQueues> state_{};
-  std::array<uint32_t, kQueues + 1> next_{};  ///< the instruction at the head of each queue
-  std::array<bool, kQueues> shares_{};
-  bool ports_shared_ = false;
-  int64_t port_free_[2][kQueues] = {};
-  uint32_t port_user_[2][kQueues] = {};
-  bool ramped_before_ = false;
-  int64_t ramp_start_ = 0, tensor_end_ = 0;
-  std::vector<int64_t> engine_free_;
-  std::vector<uint32_t> engine_user_;
-  size_t next_engine_ = 0;
-  int64_t hbm_free_ = 0;
-  uint32_t hbm_user_ = kNoInstruction;
-  int64_t dma_engine_ps_[2] = {};
+  std::vector<Core> cores_;
+  std::vector<Stack> stacks_;
   Schedule out_;
 };
 
 }  // namespace
 
 Schedule schedule(Lowered& lowered, const Chip& chip, const std::shared_ptr<BufferPool>& pool) {
-  Scheduler scheduler(lowered, chip, pool);
-  Schedule out = scheduler.run();
-  for (int i = 0; i < 2; ++i)
-    out.busy_ps[static_cast<size_t>(Queue::kLoad) + static_cast<size_t>(i)] = scheduler.dma_engine_ps(i);
-  return out;
+  return Scheduler(lowered, chip, pool).run();
 }
 
 }  // namespace sterna

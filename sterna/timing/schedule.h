@@ -16,12 +16,17 @@ struct Issue {
   bool hbm_bound = false;  ///< HBM bandwidth, not the DMA engines, set its end
 };
 
+struct CoreSchedule {
+  std::array<std::vector<Issue>, kDmaQueues> issues;  ///< of the DMA queues, in their order
+  int64_t end = 0;                                    ///< when the core's last result is there
+  TimePerQueue busy_ps = {};
+};
+
 struct Schedule {
-  Column<int64_t> visible;                   ///< when others may use each result
-  std::array<std::vector<Issue>, 2> issues;  ///< of the load and the store queue, in their order
-  int64_t end = 0;                           ///< when the last result is there
-  uint32_t last = kNoInstruction;            ///< whose result that is
-  std::array<int64_t, kQueues> busy_ps = {};
+  Column<int64_t> visible;  ///< when others may use each result
+  std::vector<CoreSchedule> cores;
+  int64_t end = 0;                 ///< when the last result is there
+  uint32_t last = kNoInstruction;  ///< whose result that is
 };
 
 /// Fills in start, end, cause of lowered.instructions.

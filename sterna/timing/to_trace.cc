@@ -19,7 +19,7 @@ void copy_instructions(const Program& program, const Timing& timing, Trace& out)
   std::vector<uint32_t> what(256);
   TraceColumns& c = out.instructions;
   for (const InstructionTime& i : timing.instructions) {
-    const RecordHeader& header = program.cores[0][i.record];
+    const RecordHeader& header = program.cores[i.core][i.record];
     uint32_t& name = what[header.opcode];
     if (name == 0) {
       name = static_cast<uint32_t>(out.names.size());
@@ -27,7 +27,7 @@ void copy_instructions(const Program& program, const Timing& timing, Trace& out)
     }
     c.record.push_back(i.record);
     c.what.push_back(name);
-    c.queue.push_back(static_cast<uint8_t>(i.queue));
+    c.queue.push_back(static_cast<uint8_t>(i.core * kQueues + static_cast<int>(i.queue)));
     c.start_ps.push_back(i.start);
     c.duration_ps.push_back(i.duration());
     c.cause.push_back(static_cast<uint8_t>(i.cause));
@@ -75,17 +75,20 @@ void copy_metrics(const Timing& timing, Trace& out) {
 
 }  // namespace
 
-Trace to_trace(const Program& program, const Path& path, const Chip& chip, const Timing& timing) {
+Trace to_trace(const Program& program, std::span<const Path> paths, const Chip& chip, const Timing& timing) {
   Trace out;
-  out.path = path;
+  out.paths.assign(paths.begin(), paths.end());
+  out.paths.resize(program.cores.size());
   out.program = program.name;
   out.target = chip.name;
   out.bound = timing.bound;
   out.kernel_ps = timing.kernel_ps;
   out.total_ps = timing.total_ps;
   copy_names(program, out);
-  for (size_t q = 0; q < kQueues; ++q)
-    out.queues.push_back({std::string(kQueueNames[q]), timing.counts[q], timing.busy_ps[q]});
+  for (uint32_t core = 0; core < timing.cores.size(); ++core)
+    for (size_t q = 0; q < kQueues; ++q)
+      out.queues.push_back(
+          {std::string(kQueueNames[q]), timing.cores[core].counts[q], timing.cores[core].busy_ps[q], core});
   for (std::string_view cause : kCauseNames) out.causes.emplace_back(cause);
   copy_instructions(program, timing, out);
   copy_tensors(program, chip, out);

@@ -25,7 +25,8 @@ TEST(ToTrace, IsCompleteInItself) {
   path.add(42);
   auto t = read_trace(write_trace(to_trace(k.builder.program(), path, chip, timing)));
   ASSERT_TRUE(t) << t.error().text();
-  EXPECT_EQ(t->path.values(), path.values());
+  ASSERT_EQ(t->paths.size(), 1u);
+  EXPECT_EQ(t->paths[0].values(), path.values());
   EXPECT_EQ(t->program, "add");
   EXPECT_EQ(t->target, "trn2");
   EXPECT_EQ(t->total_ps, timing.total_ps);

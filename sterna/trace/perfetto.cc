@@ -52,12 +52,18 @@ class Lanes {
 
 constexpr size_t kLanesOfAQueue = 1000;
 
+std::string other_core(const Trace& t, size_t i, size_t by) {
+  const auto core = [&t](size_t k) { return t.queues[t.instructions.queue[k]].core; };
+  return core(i) == core(by) ? std::string() : cat(" on core ", core(by));
+}
+
 void write_event(std::ostream& out, const Trace& t, size_t i, size_t track) {
   const TraceColumns& c = t.instructions;
   const TraceSite& site = t.sites[c.site[i]];
-  out << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track << ",\"ts\":" << microseconds(c.start_ps[i])
-      << ",\"dur\":" << microseconds(c.duration_ps[i]) << ",\"name\":" << quoted(t.name(c.what[i]))
-      << ",\"args\":{\"instruction\":" << i << ",\"record\":" << c.record[i];
+  out << ",\n{\"ph\":\"X\",\"pid\":" << t.queues[c.queue[i]].core + 1 << ",\"tid\":" << track
+      << ",\"ts\":" << microseconds(c.start_ps[i]) << ",\"dur\":" << microseconds(c.duration_ps[i])
+      << ",\"name\":" << quoted(t.name(c.what[i])) << ",\"args\":{\"instruction\":" << i
+      << ",\"record\":" << c.record[i];
   if (c.site[i] != 0) {
     out << ",\"site\":" << quoted(t.place(c.site[i])) << ",\"function\":" << quoted(t.name(site.function))
         << ",\"iteration\":" << c.iteration[i];
@@ -65,16 +71,21 @@ void write_event(std::ostream& out, const Trace& t, size_t i, size_t track) {
   out << ",\"cause\":" << quoted(t.causes[c.cause[i]]);
   if (const uint32_t by = c.cause_instruction[i]; by != kNoCause)
     out << ",\"waited for\":"
-        << quoted(cat(t.name(c.what[by]), " #", by, c.site[by] != 0 ? " at " : "", t.place(c.site[by])));
+        << quoted(cat(t.name(c.what[by]), " #", by, c.site[by] != 0 ? " at " : "", t.place(c.site[by]),
+                      other_core(t, i, by)));
   out << "}}";
 }
 
 }  // namespace
 
 void write_perfetto(std::ostream& out, const Trace& t) {
-  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{"
-         "\"name\":"
-      << quoted(cat(t.program, " on ", t.target, " (predicted)")) << "}}";
+  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  // A process for each core.
+  const uint32_t cores = t.cores();
+  for (uint32_t core = 0; core < cores; ++core)
+    out << (core > 0 ? "," : "") << "\n{\"ph\":\"M\",\"pid\":" << core + 1
+        << ",\"name\":\"process_name\",\"args\":{\"name\":"
+        << quoted(cat(t.program, " on ", t.target, cores > 1 ? cat(", core ", core) : "", " (predicted)")) << "}}";
   std::vector<Lanes> lanes(t.queues.size());
   const TraceColumns& c = t.instructions;
   for (size_t i = 0; i < c.size(); ++i) {
@@ -83,7 +94,7 @@ void write_perfetto(std::ostream& out, const Trace& t) {
   }
   for (size_t q = 0; q < lanes.size(); ++q)
     for (size_t lane = 0; lane < lanes[q].size(); ++lane)
-      out << ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":" << q * kLanesOfAQueue + lane + 1
+      out << ",\n{\"ph\":\"M\",\"pid\":" << t.queues[q].core + 1 << ",\"tid\":" << q * kLanesOfAQueue + lane + 1
           << ",\"name\":\"thread_name\",\"args\":{\"name\":"
           << quoted(lane == 0 ? t.queues[q].name : cat(t.queues[q].name, " (", lane + 1, ")")) << "}}";
   out << "\n]}\n";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -33,11 +34,20 @@ void sites(ByteReader& in, Trace& t) {
   });
 }
 
-void queues(ByteReader& in, Trace& t) {
+void paths(ByteReader& in, Trace& t, bool one) {
+  const auto read = [&](Path& path) { path.assign(in.column<int64_t>()); };
+  if (one)
+    read(t.paths.emplace_back());
+  else
+    list(in, t.paths, read);
+}
+
+void queues(ByteReader& in, Trace& t, bool one) {
   list(in, t.queues, [&](TraceQueue& q) {
     q.name = in.text();
     q.instructions = in.signed_number();
     q.busy_ps = in.signed_number();
+    if (!one) q.core = in.fitting<uint32_t>();
   });
   list(in, t.causes, [&](std::string& s) { s = in.text(); });
 }
@@ -92,13 +102,14 @@ void report(ByteReader& in, Trace& t) {
   list(in, t.notes, [&](std::string& s) { s = in.text(); });
 }
 
-void section(TraceSection id, ByteReader& in, Trace& t) {
+/// `one`: the file is of version 1 and has one core.
+void section(TraceSection id, ByteReader& in, Trace& t, bool one) {
   switch (id) {
-    case TraceSection::kPath: t.path.assign(in.column<int64_t>()); break;
+    case TraceSection::kPath: paths(in, t, one); break;
     case TraceSection::kSummary: summary(in, t); break;
     case TraceSection::kNames: list(in, t.names, [&](std::string& s) { s = in.text(); }); break;
     case TraceSection::kSites: sites(in, t); break;
-    case TraceSection::kQueues: queues(in, t); break;
+    case TraceSection::kQueues: queues(in, t, one); break;
     case TraceSection::kInstructions: instructions(in, t.instructions); break;
     case TraceSection::kTensors: tensors(in, t); break;
     case TraceSection::kMetrics: metrics(in, t); break;
@@ -140,14 +151,25 @@ std::string Trace::place(uint32_t site) const {
   return cat(name(sites[site].file), ":", sites[site].line);
 }
 
+uint32_t Trace::cores() const {
+  uint32_t most = 0;
+  for (const TraceQueue& q : queues) most = std::max(most, q.core);
+  return most + 1;
+}
+
+std::string Trace::queue_name(size_t queue) const {
+  const TraceQueue& q = queues[queue];
+  return cores() > 1 ? cat("core ", q.core, ' ', q.name) : q.name;
+}
+
 Result<Trace> read_trace(std::string_view bytes) {
   if (bytes.substr(0, kTraceMagic.size()) != kTraceMagic)
     return Fault(FaultKind::kBadInput, "TRACE1", "This is not a trace.");
   ByteReader in(bytes.substr(kTraceMagic.size()));
   const uint64_t version = in.number();
-  if (!in.damaged && version != kTraceVersion)
+  if (!in.damaged && version != kTraceVersion && version != 1)
     return Fault(FaultKind::kBadInput, "TRACE2",
-                 cat("The trace is of version ", version, "; this program reads version ", kTraceVersion, "."));
+                 cat("The trace is of version ", version, "; this program reads version 1 to ", kTraceVersion, "."));
   if (in.damaged || in.left() < 8) return damaged();
   uint64_t check = 0;
   for (size_t i = 0; i < 8; ++i) check |= uint64_t{static_cast<uint8_t>(bytes[bytes.size() - 8 + i])} << (8 * i);
@@ -157,7 +179,7 @@ Result<Trace> read_trace(std::string_view bytes) {
     const auto id = static_cast<TraceSection>(in.fitting<uint8_t>());
     ByteReader body(in.view());
     if (in.damaged) break;
-    section(id, body, out);
+    section(id, body, out, version == 1);
     if (body.damaged || !body.at_end()) return damaged();
   }
   if (in.damaged || in.left() != 8 || !consistent(out)) return damaged();

@@ -28,7 +28,7 @@ constexpr const char* kStyle =
     ".k8{fill:#8a94a0}"
     ".w0{fill:#b3bac2}.w1{fill:#f0a43a}.w2{fill:#d6455d}.w3{fill:#8a5a3c}.w4{fill:#f2cf4a}.w5{fill:#e8743b}.w6{fill:#"
     "a8324e}.w7{fill:#e58fb4}"
-    ".w8{fill:#c08552}"
+    ".w8{fill:#c08552}.w9{fill:#3fa7a0}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.m{fill:#9aa4af}.bg{fill:#0d1117}.lane{fill:#171d26}.g{fill:#"
     "30363d}"
     ".s{fill:#0d1117}.p0{fill:#f0f3f6}.p1{fill:#69737e}.k0{fill:#5a96f0}.k1{fill:#2fbf9f}.k2{fill:#9a7ff0}.k5{fill:#"
@@ -230,14 +230,17 @@ class Picture {
                                                   : q.instructions < 10000 ? " instructions"
                                                                            : " instr.");
     const int x = kLeft - 12;
-    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(q), 14), "</text><text class='e' x='",
-               x, "' y='", y + 27, "'>", percent(q.busy_ps, span_), " active</text><text class='e m' x='", x, "' y='",
-               y + 42, "'>", several ? percent(lane.covered, span_) + " in flight" : count, "</text>\n");
+    out += cat("<text class='n e' x='", x, "' y='", y + 11, "'>", text_of(shown(lane.queue), 17),
+               "</text><text class='e' x='", x, "' y='", y + 27, "'>", percent(q.busy_ps, span_),
+               " active</text><text class='e m' x='", x, "' y='", y + 42, "'>",
+               several ? percent(lane.covered, span_) + " in flight" : count, "</text>\n");
     out += cat("<rect class='lane' x='", kLeft, "' y='", y, "' width='", width_ - kLeft - kRight, "' height='",
                kBusyHeight, "'/>\n");
+    std::string id = t_.queue_name(lane.queue);
+    std::replace(id.begin(), id.end(), ' ', '_');
     const auto strip = [&](const SvgColumns& columns, const char* css, const char* what, int top, int height,
                            std::string_view cuts = {}) {
-      out += cat("<g id='", text_of(q.name, 40), '-', what, "' transform='translate(", kLeft, ' ', y + top + height,
+      out += cat("<g id='", text_of(id, 40), '-', what, "' transform='translate(", kLeft, ' ', y + top + height,
                  ") scale(", column_, " -.1)'>\n");
       columns.draw(out, css, height);
       if (!cuts.empty()) out += cat("<path class='s' d='", cuts, "'/>\n");
@@ -266,7 +269,7 @@ class Picture {
   Entries path_entries() const {
     Entries out = {{"p1", cat("latency ", percent(latency_, span_))}};
     for (const Lane& lane : lanes_)
-      if (lane.on_path > 0) out.emplace_back("", cat(shown(t_.queues[lane.queue]), ' ', percent(lane.on_path, span_)));
+      if (lane.on_path > 0) out.emplace_back("", cat(shown(lane.queue), ' ', percent(lane.on_path, span_)));
     std::rotate(out.begin(), out.begin() + 1, out.end());
     if (out[0].first.empty()) out[0].first = "p0";  // one colour for all
     return out;
@@ -289,8 +292,8 @@ class Picture {
     return y + 22;
   }
 
-  static std::string shown(const TraceQueue& queue) {
-    std::string name = queue.name;
+  std::string shown(size_t queue) const {
+    std::string name = t_.queue_name(queue);
     std::replace(name.begin(), name.end(), '_', ' ');
     return name;
   }
@@ -298,7 +301,7 @@ class Picture {
     static constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
         {"operand", "data not there yet"}, {"buffer", "memory still in use"}, {"queue", "transfers being issued"},
         {"dma", "other transfers"},        {"hbm", "bandwidth taken"},        {"semaphore", "program order"},
-        {"port", "another engine has it"},
+        {"port", "another engine has it"}, {"partner", "another core"},
     };
     for (const auto& [name, text] : kTexts)
       if (cause == name) return cat(cause, ": ", text);

@@ -13,12 +13,13 @@
 
 namespace sterna {
 
-inline constexpr uint32_t kTraceVersion = 1;
+/// Version 2 has several cores. Files of version 1 are read as those of one.
+inline constexpr uint32_t kTraceVersion = 2;
 inline constexpr uint32_t kNoCause = UINT32_MAX;
 
-/// One entry for each instruction that ran, in program order.
+/// One entry for each instruction that ran, in program order, one core after the other.
 struct TraceColumns {
-  std::vector<uint32_t> record;   ///< index into the program's stream; loops repeat it
+  std::vector<uint32_t> record;   ///< index into its core's stream; loops repeat it
   std::vector<uint32_t> what;     ///< name of the instruction
   std::vector<uint8_t> queue;     ///< index into Trace::queues
   std::vector<int64_t> start_ps;  ///< since the kernel began
@@ -50,6 +51,7 @@ struct TraceTensor {
 struct TraceQueue {
   std::string name;
   int64_t instructions = 0, busy_ps = 0;
+  uint32_t core = 0;  ///< that has it
 };
 
 struct TraceMetric {
@@ -69,7 +71,7 @@ struct TraceUncertain {
 };
 
 struct Trace {
-  Path path;
+  std::vector<Path> paths;  ///< by core
   std::string program, target, bound;
   int64_t kernel_ps = 0, total_ps = 0;
   std::vector<std::string> names;  ///< 0 is empty
@@ -86,6 +88,10 @@ struct Trace {
   std::string_view name(uint32_t id) const {
     return id < names.size() ? std::string_view(names[id]) : std::string_view();
   }
+  /// One more than the highest core of a queue.
+  uint32_t cores() const;
+  /// "tensor"; "core 1 tensor" where there are several cores.
+  std::string queue_name(size_t queue) const;
   /// "kernel.py:12", or empty if not known.
   std::string place(uint32_t site) const;
 };

@@ -17,7 +17,8 @@ namespace {
 
 Trace example() {
   Trace t;
-  for (int64_t value : {int64_t{0}, int64_t{-1}, INT64_MAX, INT64_MIN}) t.path.add(value);
+  t.paths.resize(1);
+  for (int64_t value : {int64_t{0}, int64_t{-1}, INT64_MAX, INT64_MIN}) t.paths[0].add(value);
   t.program = "add \"quoted\"";
   t.target = "chip";
   t.bound = "vector";
@@ -50,7 +51,7 @@ TEST(Trace, ReadsBackWhatWasWritten) {
   const std::string bytes = write_trace(t);
   auto read = read_trace(bytes);
   ASSERT_TRUE(read) << read.error().text();
-  EXPECT_EQ(read->path.values(), t.path.values());
+  EXPECT_EQ(read->paths[0].values(), t.paths[0].values());
   EXPECT_EQ(read->program, t.program);
   EXPECT_EQ(read->kernel_ps, t.kernel_ps);
   EXPECT_EQ(read->total_ps, t.total_ps);
@@ -89,7 +90,7 @@ TEST(Trace, ACauseMayComeLaterInTheProgramButNotBeyondIt) {
 TEST(Trace, ThePathComesFirst) {
   const std::string bytes = write_trace(example());
   EXPECT_EQ(bytes.substr(0, kTraceMagic.size()), kTraceMagic);
-  EXPECT_EQ(bytes[kTraceMagic.size()], 1);      // the version
+  EXPECT_EQ(bytes[kTraceMagic.size()], 2);      // the version
   EXPECT_EQ(bytes[kTraceMagic.size() + 1], 1);  // the first section's number
 }
 
@@ -99,9 +100,50 @@ TEST(Trace, AnEmptyTraceIsATrace) {
   EXPECT_EQ(read->instructions.size(), 0u);
 }
 
+/// Before there were several cores, a path stood alone and a queue did not say whose it was.
+TEST(Trace, FilesOfVersion1AreThoseOfOneCore) {
+  ByteWriter out;
+  out.raw(kTraceMagic);
+  out.number(1);
+  ByteWriter path, queues;
+  path.column(std::vector<int64_t>{7, -8});
+  queues.number(2);
+  for (const char* name : {"tensor", "vector"}) {
+    queues.text(name);
+    queues.signed_number(3);
+    queues.signed_number(4000);
+  }
+  queues.number(0);  // causes
+  out.number(static_cast<uint64_t>(TraceSection::kPath));
+  out.text(path.bytes());
+  out.number(static_cast<uint64_t>(TraceSection::kQueues));
+  out.text(queues.bytes());
+  const uint64_t check = trace_check(out.bytes());
+  std::string bytes = out.take();
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(check >> (8 * i));
+  auto read = read_trace(bytes);
+  ASSERT_TRUE(read) << read.error().text();
+  ASSERT_EQ(read->paths.size(), 1u);
+  EXPECT_EQ(read->paths[0].values(), (std::vector<int64_t>{7, -8}));
+  ASSERT_EQ(read->queues.size(), 2u);
+  EXPECT_EQ(read->queues[1].busy_ps, 4000);
+  EXPECT_EQ(read->queue_name(1), "vector");
+}
+
+TEST(Trace, QueuesOfSeveralCoresSayWhose) {
+  Trace t = example();
+  t.queues.push_back(t.queues[0]);
+  t.queues.back().core = 1;
+  auto read = read_trace(write_trace(t));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->cores(), 2u);
+  EXPECT_EQ(read->queue_name(0), "core 0 " + t.queues[0].name);
+  EXPECT_EQ(read->queue_name(t.queues.size() - 1), "core 1 " + t.queues[0].name);
+}
+
 TEST(Trace, OtherVersionsAreRefused) {
   std::string bytes = write_trace(example());
-  bytes[kTraceMagic.size()] = 2;
+  bytes[kTraceMagic.size()] = 3;
   auto read = read_trace(bytes);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().rule, "TRACE2");

@@ -73,6 +73,7 @@ class ByteReader {
     for (int i = 0; i < 8; ++i) bits |= uint64_t{static_cast<uint8_t>(bytes_[at_++])} << (8 * i);
     return std::bit_cast<double>(bits);
   }
+  uint8_t byte() { return at_ < bytes_.size() ? static_cast<uint8_t>(bytes_[at_++]) : static_cast<uint8_t>(fail()); }
   std::string_view view() {
     const uint64_t n = number();
     if (n > left()) return fail(), std::string_view();

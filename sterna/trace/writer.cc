@@ -37,6 +37,7 @@ void queues(ByteWriter& out, const Trace& t) {
     out.text(q.name);
     out.signed_number(q.instructions);
     out.signed_number(q.busy_ps);
+    out.number(q.core);
   });
   list(out, t.causes, [&](const std::string& s) { out.text(s); });
 }
@@ -100,7 +101,8 @@ std::string write_trace(const Trace& trace) {
     out.number(static_cast<uint64_t>(id));
     out.text(body.bytes());
   };
-  section(TraceSection::kPath, [&](ByteWriter& b) { b.column(trace.path.values()); });
+  section(TraceSection::kPath,
+          [&](ByteWriter& b) { list(b, trace.paths, [&](const Path& p) { b.column(p.values()); }); });
   section(TraceSection::kSummary, [&](ByteWriter& b) { summary(b, trace); });
   section(TraceSection::kNames, [&](ByteWriter& b) { list(b, trace.names, [&](const std::string& s) { b.text(s); }); });
   section(TraceSection::kSites, [&](ByteWriter& b) { sites(b, trace); });

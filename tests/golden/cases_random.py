@@ -47,7 +47,9 @@ def set_rng_seed():
     for target, xorwow in (("trn2", False), ("trn3", True)):
         c = isa("set_rng_seed", f"seeds_{target}", "the seed decides what follows, whatever came before", target=target)
         c.tile("s", np.array([[42]], np.int32)).tensor("d", "uint32", (3, 4)).tensor("e", "uint32", (3, 4))
-        c("rng dst=%d")("set_rng_seed src_seeds=%s")("rng dst=%d")("rng dst=%e")("set_rng_seed src_seeds=%s")("rng dst=%e")
+        c("rng dst=%d")("set_rng_seed src_seeds=%s")("rng dst=%d")("rng dst=%e")("set_rng_seed src_seeds=%s")(
+            "rng dst=%e"
+        )
         want = random.vector_words(3, 4, seed=42, xorwow=xorwow)
         c.expect("d", want).expect("e", want).write()
     c = isa("set_rng_seed", "shape", "one number of 32 bits")
@@ -67,7 +69,9 @@ def rand_state():
     c("rand_set_state src_seeds=%s")("rng dst=%d engine=gpsimd")("rand_get_state dst=%g")
     c.expect("g", np.array([state.words for state in states], U32)).write()
     four = np.arange(1, 49, dtype=U32).reshape(2, 24)
-    c = gen4("rand_set_state", "vector", "four states of six words for each lane of the vector engine", "oracle_random.py")
+    c = gen4(
+        "rand_set_state", "vector", "four states of six words for each lane of the vector engine", "oracle_random.py"
+    )
     c.tile("s", four).tensor("d", "uint32", (2, 5)).tensor("g", "uint32", (2, 24), memory="psum")
     c("rand_set_state src_seeds=%s engine=vector")("rng dst=%d")("rand_get_state dst=%g engine=vector")
     lanes = [[random.Xorwow(row[6 * k : 6 * k + 6]) for k in range(4)] for row in four]
@@ -88,7 +92,9 @@ def rand_state():
 
 def rand2():
     u = random.fraction(random.vector_words(2, 6, xorwow=True))
-    c = gen4("rand2", "uniform", "min + u * (max - min), each step rounded; one bound for each partition", "oracle_random.py")
+    c = gen4(
+        "rand2", "uniform", "min + u * (max - min), each step rounded; one bound for each partition", "oracle_random.py"
+    )
     low = f32([[-1], [10]])
     c.tile("low", low).tensor("d", "float32", u.shape)("rand2 dst=%d min=%low max=20")
     c.expect("d", alu("add", low, alu("multiply", u, F32(20) - low))).write()
@@ -107,7 +113,9 @@ def rand2():
 def dropout():
     x = f32([[1, -2, 3, np.nan, 5, 6, 7, 8], [9, 10, 11, 12, -0.0, 14, 15, 16]])
     u = random.fraction(random.vector_words(2, 8))
-    c = isa("dropout", "half", "elements whose number is below prob become zero; others keep their bits", "oracle_random.py")
+    c = isa(
+        "dropout", "half", "elements whose number is below prob become zero; others keep their bits", "oracle_random.py"
+    )
     c.tile("x", x).tensor("d", "float32", x.shape)("dropout dst=%d data=%x prob=0.5")
     c.expect("d", np.where(u < F32(0.5), F32(0), x)).write()
     c = isa("dropout", "never_and_always", "prob 0 keeps everything, prob 1 nothing; one for each partition")
@@ -153,7 +161,9 @@ def exponential():
     c("exponential dst=%d src=%x reduce_res=%a reduce_cmd=reset_reduce")
     c("exponential dst=%d src=%x reduce_res=%b reduce_cmd=reduce")
     c("exponential dst=%d src=%x reduce_res=%c reduce_cmd=load_reduce reduce_init=%i")
-    c.expect("d", cast(one, BF16)).expect("a", f32([[1], [2]])).expect("b", f32([[2], [4]])).expect("c", f32([[11], [22]]))
+    c.expect("d", cast(one, BF16)).expect("a", f32([[1], [2]])).expect("b", f32([[2], [4]])).expect(
+        "c", f32([[11], [22]])
+    )
     c.write()
     c = gen4("exponential", "initial_value", "an initial value goes with load_reduce")
     c.tile("x", x).tensor("d", "float32", x.shape)
@@ -191,7 +201,9 @@ def activate2():
         c.tensor(op, "float32", (2, 1))
         c(f"activate2 dst=%d op=copy data=%x reduce_op={op} reduce_res=%{op} reduce_cmd=reset_reduce")
     c.expect("add", alu("add", F32(0), reduce_rows("add", x))).expect("maximum", f32([[3], [4]]))
-    c.expect("minimum", f32([[-2], [-6]])).expect("abs_max", f32([[3], [-6]])).expect("abs_min", f32([[1], [0.1]])).write()
+    c.expect("minimum", f32([[-2], [-6]])).expect("abs_max", f32([[3], [-6]])).expect(
+        "abs_min", f32([[1], [0.1]])
+    ).write()
     c = gen4("activate2", "accumulates", "reduce goes on, reset empties, idle leaves alone")
     c.tile("x", x).tensor("d", "float32", x.shape).tensor("r", "float32", (2, 1)).tensor("z", "float32", (2, 1))
     c("activate2 dst=%d op=copy data=%x reduce_op=maximum reduce_cmd=reset_reduce")
@@ -226,11 +238,15 @@ def topk():
         indices += [order.astype(U32)] * 16
     c = isa("topk", "two_groups", "element i lies in partition i mod 16, column i / 16; ascending, with places")
     c.tile("x", x).tensor("v", "bfloat16", (32, k)).tensor("i", "uint32", (32, k))
-    c(f"topk val_dst=%v idx_dst=%i src=%x n={n}").expect("v", np.array(values, BF16)).expect("i", np.array(indices, U32))
+    c(f"topk val_dst=%v idx_dst=%i src=%x n={n}").expect("v", np.array(values, BF16)).expect(
+        "i", np.array(indices, U32)
+    )
     c.write()
     y = cast(np.tile(f32([[1], [-INF], [np.nan], [1]]), (4, 1)), BF16)
     c = isa("topk", "ties_and_nan", "NaN is above everything; of equal elements the one with the lower index is larger")
-    c.tile("x", y).tensor("v", "bfloat16", (16, 6)).tensor("i", "uint32", (16, 6))("topk val_dst=%v idx_dst=%i src=%x n=16")
+    c.tile("x", y).tensor("v", "bfloat16", (16, 6)).tensor("i", "uint32", (16, 6))(
+        "topk val_dst=%v idx_dst=%i src=%x n=16"
+    )
     want = np.array([3, 0, 14, 10, 6, 2])
     c.expect("v", np.tile(y[want, 0], (16, 1))).expect("i", np.tile(want.astype(U32), (16, 1))).write()
     c = isa("topk", "what_counts_is_defined", "only the first n elements are read")
@@ -255,3 +271,98 @@ def topk():
 
 
 ALL = [rng, set_rng_seed, rand_state, rand2, dropout, stochastic, exponential, activate2, topk]
+
+
+def snake(index, rows, n, group=16):
+    """The places of each row: number i of a group of partitions is in partition i mod 16 of the group, column i / 16."""
+    out = np.empty((rows, n), np.int64)
+    for r in range(rows):
+        first = r - r % group
+        for i in range(n):
+            out[r, i] = index[first + i % group, i // group]
+    return out
+
+
+def indirect():
+    g = np.random.default_rng(5)
+    x = f32(g.standard_normal((32, 40)))
+    index = g.permuted(np.tile(np.arange(40), (32, 1)), axis=1)[:, :2].astype(U32)
+    places = snake(index, 32, 20)
+    picked = np.take_along_axis(x, places, 1)
+    view = "+columns(%i * 1 < 40 by 16)"
+    c = gen4("tensor_copy", "gathers_columns", "src[p, i] = x[p, index]: 16 partitions share a list, in snake order")
+    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
+    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").expect("d", picked).write()
+    c = gen4(
+        "tensor_tensor",
+        "gathers_columns",
+        "data1 and dst take columns by index; an element that repeats is written last",
+    )
+    y = f32(g.standard_normal((32, 20)))
+    c.tile("x", x).tile("y", y).tile("i", index).tile("d", np.zeros((32, 40), F32))
+    c(f"tensor_tensor dst=%d[:, 0:20]{view} data1=%x[:, 0:20]{view} data2=%y op=multiply")
+    want = np.zeros((32, 40), F32)
+    for r in range(32):
+        for i, at in enumerate(places[r]):
+            want[r, at] = picked[r, i] * y[r, i]
+    c.expect("d", want).write()
+    c = gen4("tensor_scalar", "gathers_columns", "data by index")
+    c.tile("x", x).tile("i", index).tensor("d", "bfloat16", (32, 20))
+    c(f"tensor_scalar dst=%d data=%x[:, 0:20]{view} op0=add operand0=1").expect(
+        "d", cast(picked + F32(1), BF16)
+    ).write()
+    c = gen4("tensor_reduce", "gathers_columns", "data by index")
+    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 1))
+    c(f"tensor_reduce dst=%d op=add data=%x[:, 0:20]{view} axis=[1]").expect("d", reduce_rows("add", picked)).write()
+    c = gen4("activation", "gathers_columns", "data by index, dst by the same")
+    c.tile("x", x).tile("i", index).tile("d", np.ones((32, 40), F32))
+    c(f"activation dst=%d[:, 0:20]{view} op=relu data=%x[:, 0:20]{view}")
+    want = np.ones((32, 40), F32)
+    for r in range(32):
+        want[r, places[r]] = np.maximum(x[r, places[r]], 0)
+    c.expect("d", want).write()
+    c = gen4("tensor_copy", "gathers_in_place", "everything is read before anything is written")
+    c.tile("x", x).tile("i", index).expect("x", np.hstack([picked, x[:, 20:]]))
+    c(f"tensor_copy dst=%x[:, 0:20] src=%x[:, 0:20]{view}").warn("ALIAS1").write()
+    c = gen4("tensor_copy", "scatters_definedness", "what is scattered is defined, the rest is not")
+    small = np.array([[3, 1]] * 16, U32)
+    c.tile("x", f32(np.arange(16).reshape(16, 1))).tile("i", small[:, :1]).tensor("d", "float32", (16, 4))
+    c("tensor_copy dst=%d[:, 0:1]+columns(%i * 1 < 4 by 16) src=%x")
+    c.section("values %d", *[f"? ? ? {r}" for r in range(16)]).write()
+    c = gen4("tensor_copy", "index_out_of_bounds", "an index outside the row")
+    c.tile("x", x).tile("i", index + U32(21)).tensor("d", "float32", (32, 20))
+    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").fault("DYN1", "allowed are 0 to 39").write()
+    c = gen4("iota", "takes_no_columns_by_index", "only some instructions take such views")
+    c.tile("i", index).tensor("d", "float32", (32, 40))
+    c(f"iota dst=%d[:, 0:20]{view} pattern=[[1, 20]]").fault("TI2", "iota").write()
+    c = gen4("tensor_tensor", "data2_takes_no_columns_by_index", "only some operands take such views")
+    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
+    c(f"tensor_tensor dst=%d data1=%d data2=%x[:, 0:20]{view} op=add").fault("TI2", "data2").write()
+    c = gen4("tensor_copy", "index_too_short", "16 partitions of two numbers have 32 places")
+    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 33))
+    c("tensor_copy dst=%d src=%x[:, 0:33]+columns(%i * 1 < 40 by 16)").fault("TI3", "33").write()
+    for name, engine, memory in (
+        ("scalar_scatter_to_psum", "scalar", "psum"),
+        ("gpsimd_columns_by_index", "gpsimd", "sbuf"),
+    ):
+        c = gen4("tensor_copy", name, "an engine that does not take such a view there")
+        c.tile("x", x[:, :20]).tile("i", index).tensor("d", "float32", (32, 40), memory=memory)
+        c(f"tensor_copy dst=%d[:, 0:20]{view} src=%x engine={engine}").fault("TI5", engine).write()
+    c = isa("tensor_copy", "columns_by_index_are_later", "trn3 has them")
+    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
+    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").fault("TI1", "trn2").write()
+
+
+def alu_of_trn3():
+    x, y = f32([[1, -2, 3, 0.5]]), f32([[-3, 1, -3, 0.25]])
+    want = f32([[-3, -2, -3, 0.5]])  # the second on ties
+    for name, target in (("abs_max", "trn3"), ("abs_max_before_trn3", "trn2")):
+        c = isa("tensor_tensor", name, "abs_max keeps the sign; before trn3 no ALU has it", target=target)
+        c.tile("x", x).tile("y", y).tensor("d", "float32", (1, 4))("tensor_tensor dst=%d data1=%x data2=%y op=abs_max")
+        (c if target == "trn3" else c.warn("ALU1", "abs_max")).expect("d", want).write()
+    c = isa("tensor_scalar", "square_before_trn3", "an operator that no ALU of trn2 has: a fault when strict")
+    c.tile("x", x).tensor("d", "float32", (1, 4))("tensor_scalar dst=%d data=%x op0=square").fault("ALU1", "square")
+    c.section("options strict").write()
+
+
+ALL += [indirect, alu_of_trn3]

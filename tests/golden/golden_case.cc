@@ -10,6 +10,7 @@
 #include "sterna/base/text.h"
 #include "sterna/hardware/catalog.h"
 #include "sterna/machine/rows.h"
+#include "sterna/program/binary.h"
 #include "sterna/program/check_program.h"
 #include "sterna/program/text.h"
 #include "sterna/program/text_names.h"
@@ -157,6 +158,11 @@ class Run {
     if (!again) return differ(1, cat("the printed program cannot be read: ", again.error().text(), "\n", once));
     if (print_program(*again) != once)
       differ(1, cat("printed, read and printed again, the program differs:\n", once, print_program(*again)));
+    const std::string bytes = write_program(program_);
+    const auto binary = read_program(bytes);
+    if (!binary) return differ(1, cat("the binary form cannot be read: ", binary.error().text()));
+    if (print_program(*binary) != once || write_program(*binary) != bytes)
+      differ(1, "written in the binary form and read again, the program differs.");
   }
 
   const uint32_t* find(const std::string& reference) {

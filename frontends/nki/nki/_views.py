@@ -16,7 +16,10 @@ def _sizes(group, total, known):
     sizes = [known.get(name, -1) for name in group]
     product = math.prod(n for n in sizes if n != -1)
     if sizes.count(-1) > 1 or product == 0 or total % product or (-1 not in sizes and product != total):
-        fail("VIEW8", f"rearrange: dimensions {group} of sizes {sizes} do not make up {total}; give all but one in fixed_sizes.")
+        fail(
+            "VIEW8",
+            f"rearrange: dimensions {group} of sizes {sizes} do not make up {total}; give all but one in fixed_sizes.",
+        )
     return [total // product if n == -1 else n for n in sizes]
 
 
@@ -39,11 +42,9 @@ def rearrange(self, src_pattern, dst_pattern, fixed_sizes=None):
     order = tuple(before.index(name) for name in after)
     if order != tuple(range(len(order))):
         view = view.permute(order)
-    at = 0
-    for item in dst_pattern:
+    for at, item in enumerate(dst_pattern):
         if not isinstance(item, str) and len(item) > 1:
             view = view.flatten_dims(at, at + len(item) - 1)
-        at += 1
     return view
 
 

@@ -306,7 +306,9 @@ def test_the_index_of_ap_counts_in_the_shape_that_it_is_called_on():
     # As one row of 64 numbers, dimension 1 is a number; in x itself it would be out of range for a vector of 64.
     flat = X.reshape(-1)
     got = copied(
-        lambda x: x.reshape((1, 64)).ap([[64, 1], [1, 4]], offset=2, scalar_offset=nisa.register_alloc(5), indirect_dim=1),
+        lambda x: x.reshape((1, 64)).ap(
+            [[64, 1], [1, 4]], offset=2, scalar_offset=nisa.register_alloc(5), indirect_dim=1
+        ),
         flat,
     )
     np.testing.assert_array_equal(got, flat[np.newaxis, 7:11])

@@ -212,7 +212,7 @@ def test_an_argument_written_from_undefined_bytes(setting, returned, monkeypatch
     assert len([w for w in seen if "never written" in str(w.message)]) == (setting == "warn")
     np.testing.assert_array_equal(x[:, 0:2], np.ones((2, 2)))
     if setting != "error":
-        np.testing.assert_array_equal(x[:, 2:4], np.full((2, 2), np.nan))
+        np.testing.assert_array_equal(x[:, 2:4], np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("setting", ["error", "fill"])

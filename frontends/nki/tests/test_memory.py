@@ -385,7 +385,9 @@ def test_the_buffer_may_stand_third():
     buffers = []
 
     def make(x):
-        buffers.extend(t.buffer for t in (nl.ndarray((2, 2), nl.float32, nl.psum), nl.zeros((2, 2), nl.float32, nl.hbm)))
+        buffers.extend(
+            t.buffer for t in (nl.ndarray((2, 2), nl.float32, nl.psum), nl.zeros((2, 2), nl.float32, nl.hbm))
+        )
 
     kernel, x = refused(make)
     kernel(x)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block-scaled (MX) formats: quantize_mx, nc_matmul_mx, x4 types; against NumPy.
 
-The oracle: scales from the exponent of the largest magnitude, elements by ml_dtypes; a product is one chain of fp32 sums over partitions and,
-within each, over the four packed elements. Products and sums of such numbers are exact in fp64, so each step is one rounding.
+The oracle: scales from the exponent of the largest magnitude, elements by ml_dtypes; a product is one chain of fp32 sums over partitions
+and, within each, over the four packed elements. Products and sums of such numbers are exact in fp64: each step rounds once.
 """
 
 import ml_dtypes

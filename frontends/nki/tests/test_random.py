@@ -73,7 +73,8 @@ class Vector:
 
     def __init__(self, lanes, seed, gen4):
         self.lanes = [
-            [seeded_xorwow(seed, VECTOR, 4 * i + k) for k in range(4)] if gen4 else [lfsr(seed, i)] for i in range(lanes)
+            [seeded_xorwow(seed, VECTOR, 4 * i + k) for k in range(4)] if gen4 else [lfsr(seed, i)]
+            for i in range(lanes)
         ]
 
     def draw(self, n):
@@ -348,7 +349,9 @@ def test_topk(apply, rng):
     for group in range(3):
         flat = x[16 * group : 16 * group + 16].T.ravel()[:n].astype(F32)
         order = np.argsort(flat)[-k:]
-        np.testing.assert_array_equal(got[16 * group : 16 * group + 16], np.tile(np.hstack([flat[order], order]), (16, 1)))
+        np.testing.assert_array_equal(
+            got[16 * group : 16 * group + 16], np.tile(np.hstack([flat[order], order]), (16, 1))
+        )
 
 
 def test_gather_flattened(apply, rng):
@@ -399,3 +402,67 @@ def test_options_by_position(apply, rng):
     np.testing.assert_array_equal(apply(lambda t: nl.max(t, 1, nl.float32, True), x), x.max(1, keepdims=True))
     assert apply(lambda t: nl.broadcast_to(t[:, 0:1], (8, 4), nl.float16), x).shape == (8, 4)
     assert nl.MemoryRegion.private_hbm is nl.hbm
+
+
+# --- views with .indirect()
+
+
+def _places(index, n):
+    """Number i of a group of 16 partitions is in partition i mod 16 of the group, column i / 16."""
+    rows = index.shape[0]
+    return np.array([[index[r - r % 16 + i % 16, i // 16] for i in range(n)] for r in range(rows)], np.int64)
+
+
+def test_columns_by_index(apply, rng, trn3):
+    x = rng.standard_normal((64, 4, 10), dtype=F32)
+    index = rng.integers(0, 40, (64, 3)).astype(np.uint16)
+    places = _places(index, 30)
+    picked = np.take_along_axis(x.reshape(64, 40), places, 1)
+
+    def body(t, i):
+        view = t.indirect(i, num_elem=30)
+        assert view.shape == (64, 30) and view.is_indirect() and t.indirect(i).shape == (64, 48)
+        made = new((64, 91))
+        nisa.tensor_copy(made[:, 0:30], view)
+        nisa.activation(made[:, 30:60], nl.square, view, scale=2.0)
+        nisa.tensor_tensor(made[:, 60:90], view, made[:, 0:30], nl.add)
+        nisa.tensor_reduce(made[:, 90:91], nl.maximum, view, axis=1)
+        return made
+
+    twice = picked * F32(2)
+    want = np.hstack([picked, twice * twice, picked + picked, picked.max(1, keepdims=True)])
+    np.testing.assert_array_equal(apply(body, x, index), want)
+
+
+def test_scatter_by_index(apply, rng, trn3):
+    x = rng.standard_normal((32, 16), dtype=F32)
+    index = np.array([rng.permutation(50)[:16] for _ in range(2)]).reshape(32, 1).astype(np.int32)
+    places = _places(index, 16)
+
+    def body(t, i):
+        made = nl.zeros((32, 50), nl.bfloat16)
+        nisa.tensor_scalar(made.indirect(i), t, nl.multiply, 3.0)
+        return made
+
+    want = np.zeros((32, 50), BF16)
+    np.put_along_axis(want, places, (x * F32(3)).astype(BF16), 1)
+    np.testing.assert_array_equal(apply(body, x, index), want)
+
+
+def test_views_by_index_that_are_refused(apply, rng, monkeypatch):
+    x, index = rng.standard_normal((32, 8), dtype=F32), np.zeros((32, 1), np.int32)
+    with pytest.raises(NotOnThisChip, match="TI1"):
+        apply(lambda t, i: nl.copy(t.indirect(i)), x, index)
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    for call, rule in (
+        (lambda t, i: t.indirect(i)[:, 0:4], "TI4"),
+        (lambda t, i: t.indirect(i).reshape((32, 4, 4)), "TI4"),
+        (lambda t, i: t.indirect(i, 17), "TI3"),
+        (lambda t, i: t.indirect(i[0:16]), "TI3"),
+        (lambda t, i: nl.transpose(t.indirect(i)), "TI2"),
+        (lambda t, i: nisa.nc_matmul(new((16, 16), buffer=nl.psum), t.indirect(i), t.indirect(i)), "TI2"),
+    ):
+        with pytest.raises(RuleError, match=rule):
+            apply(lambda t, i, call=call: (call(t, i), t)[1], x, index)
+    with pytest.raises(sterna.OutOfBounds, match="DYN1"):
+        apply(lambda t, i: nl.copy(t.indirect(i)), x, index + 8)

@@ -232,3 +232,20 @@ def test_a_dataclass_makes_its_own_initialiser():
     one.sizes.append(1)
     assert other.sizes == []
     assert (one.name, other.name) == ("plain", "named")
+
+
+def test_perf_mode_may_be_a_name():
+    @nki.jit
+    def kernel(a, b, mode):
+        psum = nl.ndarray((16, 32), nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(psum, nl.load(a), nl.load(b), perf_mode=mode)
+        tile = nl.ndarray((16, 32), nl.float32)
+        nisa.tensor_copy(tile, psum)
+        out = nl.ndarray((16, 32), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, tile)
+        return out
+
+    a, b = np.ones((8, 16), np.float32), np.ones((8, 32), np.float32)
+    np.testing.assert_array_equal(kernel(a, b, "none"), np.full((16, 32), 8.0))
+    with pytest.raises(TypeError):
+        kernel(a, b, "triple_row")

@@ -102,7 +102,9 @@ def _simulate_ranks(self, kernel_under_test):
         golden = harness.normalize_golden_output(kernel_under_test.validation_args.golden_output, rank)
         arrays = returned if isinstance(returned, (list, tuple)) else [] if returned is None else [returned]
         if len(arrays) != len(golden):
-            raise RuntimeError(f"rank {rank} returned {len(arrays)} results, {len(golden)} are expected: {list(golden)}")
+            raise RuntimeError(
+                f"rank {rank} returned {len(arrays)} results, {len(golden)} are expected: {list(golden)}"
+            )
         named = {
             name: np.asarray(array, dtype=expected.dtype)
             for (name, expected), array in zip(golden.items(), arrays, strict=True)
