@@ -150,6 +150,20 @@ def test_a_refused_prediction_has_its_reason_and_place():
     assert "1 kernel" not in said and "244.2 us predicted in all" in said
 
 
+def test_two_cores_have_a_line_each():
+    rows = {name: {"busy_us": 1.0, "active": 0.25, "instructions": 1} for name in (*report.ENGINES, "exchange")}
+    cores = [{"end_us": us, "engines": {"vector": {**rows["vector"], "active": us / 100}}} for us in (10, 90)]
+    lines = text(kernel(predicted=prediction(engines=rows, cores=cores))).splitlines()
+    assert lines[4:6] == [
+        "  active   tensor 25 %  vector 25 %  scalar 25 %  gpsimd 25 %  sync 25 %  dma 25 %  exchange 25 %",
+        "           hbm 25 %  (mean of 2 cores)",
+    ]
+    assert lines[6:8] == [
+        "  core 0   vector 10 %  ends at 10.00 us",
+        "  core 1   vector 90 %  ends at 90.00 us",
+    ]
+
+
 def test_nothing_is_wider_than_the_page():
     refused = {
         "kind": "",

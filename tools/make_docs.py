@@ -21,7 +21,9 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         (OUT / f"{name}.md").write_text(f"# {name.replace('-', ' ')}\n\n```\n{text.rstrip()}\n```\n", encoding="utf-8")
-    print(f"docs: {len(pages)} pages in build/docs")
+    api = ROOT / "tools" / "api_page.py"
+    subprocess.run([sys.executable, api, "--write"], check=True)
+    print(f"docs: {len(pages)} pages in build/docs, and docs/nki-api.md")
     return 0
 
 

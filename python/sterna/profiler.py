@@ -81,8 +81,8 @@ class _Run:
 
 
 _FIGURES = (
-    "bound cause_names cores critical dma_bytes engines hbm_read hbm_written instructions kernel_ns lines multiply_adds notes psum_capacity "
-    "psum_peak queue_names sbuf_capacity sbuf_peak total_ns uncertain waits"
+    "bound cause_names cores critical dma_bytes engines hbm_read hbm_written instructions kernel_ns lines multiply_adds notes "
+    "psum_capacity psum_peak queue_names sbuf_capacity sbuf_peak total_ns uncertain waits"
 ).split()
 
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -61,7 +62,7 @@ class Column {
   void move_to(size_t n) {
     if (!pool_) pool_ = BufferPool::make();
     Buffer larger = pool_->take(n * sizeof(T));
-    if (!larger) throw std::bad_alloc();
+    if (!larger) (void)std::allocator<T>().allocate(SIZE_MAX / sizeof(T));  // out of memory: ends as std::vector does
     if (size_ > 0) std::memcpy(larger.data(), buffer_.data(), size_ * sizeof(T));
     buffer_ = std::move(larger);
   }

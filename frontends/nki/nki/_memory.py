@@ -31,18 +31,22 @@ Tensor = _core.Tensor
 
 
 def is_hbm(buffer):
+    """True for buffers in HBM, private or shared."""
     return buffer is hbm or buffer is shared_hbm
 
 
 def is_sbuf(buffer):
+    """True for SBUF."""
     return buffer is sbuf
 
 
 def is_psum(buffer):
+    """True for PSUM."""
     return buffer is psum
 
 
 def is_on_chip(buffer):
+    """True for SBUF and PSUM."""
     return buffer is sbuf or buffer is psum
 
 

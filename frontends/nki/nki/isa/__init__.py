@@ -461,4 +461,5 @@ def get_nc_version():
 
 
 def get_nc_sub_version():
+    """Variant of the generation: always 0, since no document tells them apart."""
     return 0
