@@ -132,8 +132,8 @@ struct Recording {
   std::shared_ptr<const Chip> chip;
   Builder builder;
   std::unique_ptr<Run> run;
-  Plan plan;               // for runs after the first
-  bool runs_again = false;  // the run is not the first
+  Plan plan;                 // for runs after the first
+  bool runs_again = false;   // the run is not the first
   Fabric* fabric = nullptr;  // of the launch that this is a rank of; null when it is alone
   int rank = 0;
   Executor::Options options;
@@ -147,10 +147,10 @@ struct Recording {
   std::vector<size_t> machine_warnings_shown;  // by core
   std::vector<Path> kept_paths;                // of the run, once the values are given up
   std::vector<bool> recorded;                  // by core: nothing more will come from its function
-  std::vector<uint64_t> handed_over;           // by core: records and executed instructions when it last gave up its turn
-  int grid = 0;                                // dimensions of the grid that the caller gave
-  std::atomic<size_t> progress{0};  // records executed, for another thread to look at
-  std::set<std::string> shown;      // rule and line of each remark shown: one a line
+  std::vector<uint64_t> handed_over;  // by core: records and executed instructions when it last gave up its turn
+  int grid = 0;                       // dimensions of the grid that the caller gave
+  std::atomic<size_t> progress{0};    // records executed, for another thread to look at
+  std::set<std::string> shown;        // rule and line of each remark shown: one a line
 
   Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p, std::shared_ptr<BufferPool> buffers)
       : chip(std::move(c)), builder(*chip, strict, buffers), pool(p) {

@@ -54,7 +54,8 @@ bool Recording::add_edge(uint32_t producer, uint32_t consumer) {
   Fault fault(
       FaultKind::kBadInput, "SCHED2",
       "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
-  if (consumer < builder.size()) fault.site = builder.program().cores[static_cast<size_t>(builder.core())][consumer].site;
+  if (consumer < builder.size())
+    fault.site = builder.program().cores[static_cast<size_t>(builder.core())][consumer].site;
   raise_here(*this, std::move(fault));
   return false;
 }

@@ -75,7 +75,8 @@ void recording_dealloc(PyObject* object) {
 }
 
 PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"target", "name", "strict", "uninit", "eager", "threads", "nki_version", "cores", "grid", "rounding_seed", nullptr};
+  static const char* names[] = {"target",      "name",  "strict", "uninit",        "eager", "threads",
+                                "nki_version", "cores", "grid",   "rounding_seed", nullptr};
   const char *target, *name = "", *uninit = "error", *nki_version = "0.6";
   int strict = 0, eager = 0, threads = 0, cores = 1, grid = 0;
   long long rounding_seed = -1;
@@ -306,22 +307,23 @@ PyMethodDef methods[] = {
            "Gives up values and arguments; what timing() and text() need stays."),
     method("text", recording_text, METH_NOARGS, "The program in its text form."),
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getset[] = {{"cores", get_cores, nullptr, "Cores of the kernel.", nullptr},
-                        {"grid", get_grid, nullptr, "Dimensions of the grid that the caller gave.", nullptr},
-                        {"core", get_core, nullptr, "The core that is being recorded.", nullptr},
-                        {"size", get_size, nullptr, "Records so far.", nullptr},
-                        {"executed", get_executed, nullptr,
-                         "Records executed, about; may be read while another thread runs them.", nullptr},
-                        {"path_length", get_path_length, nullptr,
-                         "Values that only the run could know; 0 when nothing depends on data.", nullptr},
-                        {"nki_version", get_nki_version, nullptr, "Release of NKI whose rules hold.", nullptr},
-                        {"name", get_name, nullptr, "Name of the kernel.", nullptr},
-                        {"host_read", get_host_read, nullptr, "True when Python looked at a value.", nullptr},
-                        {"done", get_done, nullptr, "True when nothing more can be executed.", nullptr},
-                        {"eager", get_eager, nullptr, "True when each instruction is executed at once.", nullptr},
-                        {"target", get_target, nullptr, "Name of the chip.", nullptr},
-                        {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream, and of its plan.", nullptr},
-                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getset[] = {
+    {"cores", get_cores, nullptr, "Cores of the kernel.", nullptr},
+    {"grid", get_grid, nullptr, "Dimensions of the grid that the caller gave.", nullptr},
+    {"core", get_core, nullptr, "The core that is being recorded.", nullptr},
+    {"size", get_size, nullptr, "Records so far.", nullptr},
+    {"executed", get_executed, nullptr, "Records executed, about; may be read while another thread runs them.",
+     nullptr},
+    {"path_length", get_path_length, nullptr, "Values that only the run could know; 0 when nothing depends on data.",
+     nullptr},
+    {"nki_version", get_nki_version, nullptr, "Release of NKI whose rules hold.", nullptr},
+    {"name", get_name, nullptr, "Name of the kernel.", nullptr},
+    {"host_read", get_host_read, nullptr, "True when Python looked at a value.", nullptr},
+    {"done", get_done, nullptr, "True when nothing more can be executed.", nullptr},
+    {"eager", get_eager, nullptr, "True when each instruction is executed at once.", nullptr},
+    {"target", get_target, nullptr, "Name of the chip.", nullptr},
+    {"program_bytes", get_bytes, nullptr, "Memory of the recorded stream, and of its plan.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(recording_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(recording_dealloc)},
                        {Py_tp_methods, methods},

@@ -127,7 +127,8 @@ PyObject* recording_finish(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-/// run_again([(address, writable, owner), ...]): the recorded program on other arguments, in the order of its parameters.
+/// run_again([(address, writable, owner), ...]): the recorded program on other arguments, in the order of its
+/// parameters.
 PyObject* recording_run_again(PyObject* self, PyObject* list) {
   Recording& r = *recording_of(self)->self;
   const std::vector<uint32_t>& parameters = r.builder.program().parameters;
@@ -146,7 +147,8 @@ PyObject* recording_run_again(PyObject* self, PyObject* list) {
         int writable;
         PyObject* owner;
         if (!PyArg_ParseTuple(item, "KpO", &address, &writable, &owner)) return false;
-        if (r.bound.size() == parameters.size()) return wrong_type("arguments", "a list as long as the parameters", list);
+        if (r.bound.size() == parameters.size())
+          return wrong_type("arguments", "a list as long as the parameters", list);
         r.bound.push_back({parameters[r.bound.size()], {reinterpret_cast<void*>(address), writable != 0}});
         r.keep.push_back(Py_NewRef(owner));
         return true;

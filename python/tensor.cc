@@ -33,8 +33,8 @@ Py_ssize_t tensor_length(PyObject* object) {
   return tensor_of(object)->view.ndim > 0 ? tensor_of(object)->view.dims[0].count : 0;
 }
 
-/// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative). Of one element it
-/// rather means the value, which nobody knows while a kernel is recorded.
+/// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative). Of one element
+/// it rather means the value, which nobody knows while a kernel is recorded.
 int tensor_bool(PyObject* object) {
   const TensorObject* t = tensor_of(object);
   if (t->view.elements() == 1) {
@@ -42,8 +42,8 @@ int tensor_bool(PyObject* object) {
                     "a tensor has no truth value while a kernel is recorded; load it into a register first");
     return -1;
   }
-  const bool good = t->recording->self->compat(
-      FaultKind::kWrongType, "TRUTH1", "The truth of a tensor is that it is there; write `is not None`.");
+  const bool good = t->recording->self->compat(FaultKind::kWrongType, "TRUTH1",
+                                               "The truth of a tensor is that it is there; write `is not None`.");
   return good ? 1 : -1;
 }
 
@@ -249,7 +249,8 @@ PyMethodDef tensor_methods[] = {
     method("ap", tensor_ap, METH_VARARGS | METH_KEYWORDS,
            "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
     method("indirect", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(tensor_indirect)),
-           METH_VARARGS | METH_KEYWORDS, "indirect(index, num_elem=None): columns by the places in index, trn3 and later."),
+           METH_VARARGS | METH_KEYWORDS,
+           "indirect(index, num_elem=None): columns by the places in index, trn3 and later."),
     method("vector_select", tensor_vector_select, METH_VARARGS, "vector_select(0, offsets): rows by index."),
     method("get_pattern", tensor_get_pattern, METH_NOARGS, "[[stride, count], ...]"),
     method("is_contiguous", tensor_is_contiguous, METH_NOARGS, "True when the elements adjoin."),

@@ -87,7 +87,8 @@ View only_row(const View& view) {
 
 Fault columns_stay(const View& view) {
   return Fault(FaultKind::kRuleBroken, "TI4",
-               cat("A view ", shape_text(view), " with .indirect() is not sliced or reshaped: make the view before, or "
+               cat("A view ", shape_text(view),
+                   " with .indirect() is not sliced or reshaped: make the view before, or "
                    "copy the elements first."));
 }
 
@@ -265,7 +266,8 @@ Result<View> indirect_columns(Recording& r, View view, const View& index, int64_
   if (!r.chip->features.indirect_views)
     return Fault(FaultKind::kNotOnThisChip, "TI1", cat("Views with .indirect() do not exist on ", r.chip->name, "."));
   if (!view.on_chip())
-    return Fault(FaultKind::kRuleBroken, "TI3", "indirect() is for tensors in SBUF and PSUM; in HBM use vector_select.");
+    return Fault(FaultKind::kRuleBroken, "TI3",
+                 "indirect() is for tensors in SBUF and PSUM; in HBM use vector_select.");
   if (view.kind != ViewKind::kStrided) return second_offset(view);
   if (view.ndim > 2) {
     STERNA_ASSIGN(view, flatten_dims_view(view, 1, view.ndim - 1));
@@ -289,7 +291,8 @@ Result<View> indirect_columns(Recording& r, View view, const View& index, int64_
 PyObject* tensor_indirect(PyObject* o, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"index", "num_elem", nullptr};
   PyObject *index, *count_object = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(names), &index, &count_object)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(names), &index, &count_object))
+    return nullptr;
   TensorObject* t = tensor_of(o);
   int64_t count = -1;
   if (Py_TYPE(index) != tensor_type) return wrong_type("index", "a tensor of places", index), nullptr;

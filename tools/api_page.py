@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of NKI's names, made from the source: since when, what it does, its fields, what it costs, its tests.
 
-    python tools/api_page.py            prints it
-    python tools/api_page.py --write    writes docs/nki-api.md
-    python tools/api_page.py --check    fails if docs/nki-api.md is another one
+python tools/api_page.py            prints it
+python tools/api_page.py --write    writes docs/nki-api.md
+python tools/api_page.py --check    fails if docs/nki-api.md is another one
 """
 
 import enum
@@ -22,7 +22,6 @@ import nki.collectives
 import nki.isa
 import nki.isa.constants
 import nki.language
-
 from sterna import _core
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -68,7 +67,9 @@ def _cost(entry):
 
 def tests():
     """By name: files of tests that mention it."""
-    files = sorted((ROOT / "frontends" / "nki" / "tests").glob("test_*.py")) + sorted((ROOT / "tests").glob("test_*.py"))
+    files = sorted((ROOT / "frontends" / "nki" / "tests").glob("test_*.py")) + sorted(
+        (ROOT / "tests").glob("test_*.py")
+    )
     return {file.relative_to(ROOT): set(re.findall(r"\b\w+\b", file.read_text(encoding="utf-8"))) for file in files}
 
 
@@ -131,13 +132,23 @@ def page():
     out = [
         "# NKI names",
         "",
-        "Made by `tools/api_page.py` from the source; `make docs` writes it anew. Every name here runs. *Since*: the release of NKI in which the "
-        "name first stands. *Cost*: formula and constants of the chip files, with their trust; what has no entry of its own takes its engine's "
-        "default (`sterna chip trn2 --sources`). The rules that each instruction checks stand with its struct in `sterna/isa`.",
+        "Made by `tools/api_page.py` from the source; `make docs` writes it anew. Every name here runs. *Since*: the release of "
+        "NKI in which the name first stands. *Cost*: formula and constants of the chip files, with their trust; what has no entry "
+        "of its own takes its engine's default (`sterna chip trn2 --sources`). The rules that each instruction checks stand with "
+        "its struct in `sterna/isa`.",
     ]
     for prefix, module in MODULES.items():
-        out += ["", f"## {prefix}", "", "| name | since | what it does | cost | document | tests |", "|---|---|---|---|---|---|"]
-        out += ["| " + " | ".join(map(cell, row)) + " |" for row in rows(prefix, module, known, priced, mentioned, instructions)]
+        out += [
+            "",
+            f"## {prefix}",
+            "",
+            "| name | since | what it does | cost | document | tests |",
+            "|---|---|---|---|---|---|",
+        ]
+        out += [
+            "| " + " | ".join(map(cell, row)) + " |"
+            for row in rows(prefix, module, known, priced, mentioned, instructions)
+        ]
     return "\n".join(out) + "\n"
 
 

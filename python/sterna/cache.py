@@ -147,7 +147,11 @@ class Dependencies:
             self._todo.append(value.__wrapped__)
 
     def _add_class(self, cls):
-        if _is_ours(cls) or (cls.__module__ or "").partition(".")[0] in sys.stdlib_module_names or cls.__module__ == "builtins":
+        if (
+            _is_ours(cls)
+            or (cls.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+            or cls.__module__ == "builtins"
+        ):
             return
         self._todo.extend(base for base in cls.__mro__[1:] if base is not object)
         for name, item in list(vars(cls).items()):
@@ -245,7 +249,9 @@ class _Cell(dict):
 
 _MISSING = object()
 # Modules whose functions give the same for the same arguments, as far as kernels use them.
-_PURE_MODULES = frozenset("nki neuronxcc sterna math numpy ml_dtypes typing enum dataclasses functools itertools operator".split())
+_PURE_MODULES = frozenset(
+    "nki neuronxcc sterna math numpy ml_dtypes typing enum dataclasses functools itertools operator".split()
+)
 
 
 def _is_ours(value):

@@ -183,10 +183,12 @@ int run(const Arguments& arguments, Output output) {
     }
   }
   if (arguments.has("--binary"))
-    if (Status status = save_program(loaded->program, arguments.text("--binary")); !status) return refuse(status.error());
+    if (Status status = save_program(loaded->program, arguments.text("--binary")); !status)
+      return refuse(status.error());
   if (arguments.has("--run"))
     if (Status status = run_program(*loaded, output); !status) return refuse(status.error());
-  if (!arguments.has("--print") && !arguments.has("--run") && !arguments.has("--binary")) print_summary(output.out, *loaded);
+  if (!arguments.has("--print") && !arguments.has("--run") && !arguments.has("--binary"))
+    print_summary(output.out, *loaded);
   return 0;
 }
 

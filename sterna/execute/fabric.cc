@@ -31,9 +31,10 @@ Result<bool> Fabric::arrive(int rank, int core, const RecordHeader& record, cons
     STERNA_ASSIGN(std::vector<int> partners, collectives::partners(record.opcode, record.body(), machine));
     for (int partner : partners)
       if (partner >= ranks_)
-        return Fault(FaultKind::kRuleBroken, "CC9",
-                     cat("The group names rank ", partner, "; this launch has ", ranks_, ranks_ == 1 ? " rank" : " ranks",
-                         ". sterna.launch(kernel, arguments) runs one rank for each item of arguments."));
+        return Fault(
+            FaultKind::kRuleBroken, "CC9",
+            cat("The group names rank ", partner, "; this launch has ", ranks_, ranks_ == 1 ? " rank" : " ranks",
+                ". sterna.launch(kernel, arguments) runs one rank for each item of arguments."));
     if (partners.empty()) return true;  // this rank takes no part
     mine = {&record, &program, &machine, std::move(partners), false};
   }

@@ -56,7 +56,8 @@ bool Meeting::pass_barrier(int core) {
   if (!one.lists(core)) return true;
   for (int i = 0; i < one.cores.n; ++i) {
     const Post& theirs = post(one.cores.value[i]);
-    if (theirs.record == nullptr || theirs.met || theirs.record->opcode != kBarrier || !barrier(*theirs.record).lists(core))
+    if (theirs.record == nullptr || theirs.met || theirs.record->opcode != kBarrier ||
+        !barrier(*theirs.record).lists(core))
       return false;
   }
   for (int i = 0; i < one.cores.n; ++i) posts_[static_cast<size_t>(one.cores.value[i])].met = true;

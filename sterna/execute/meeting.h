@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meeting: where the cores of one kernel wait for each other. A core that comes to such a record leaves a post there and
-// is blocked until its partners have come too; the last to come does what is to be done for all.
+// Meeting: where the cores of one kernel wait for each other. A core that comes to such a record leaves a post there
+// and is blocked until its partners have come too; the last to come does what is to be done for all.
 #pragma once
 
 #include <string>

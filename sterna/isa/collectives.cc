@@ -18,9 +18,9 @@ const I& of(const Part& part) {
 }
 
 Fault bad_ranks(std::string_view text) {
-  return Fault(FaultKind::kBadInput, "CC1",
-               cat("Groups of ranks are lists of whole numbers, each rank in one list, as [[0, 1], [2, 3]]; not ", text,
-                   "."));
+  return Fault(
+      FaultKind::kBadInput, "CC1",
+      cat("Groups of ranks are lists of whole numbers, each rank in one list, as [[0, 1], [2, 3]]; not ", text, "."));
 }
 
 /// Part i of n of `view` along `dim`.
@@ -99,7 +99,8 @@ Status add(AluOp op, const View& view, Machine& m, Sum& sum) {
 
 Status store(const Sum& sum, const View& view, Machine& m) {
   if (view.elements() != sum.rows * sum.cols)
-    return Fault(FaultKind::kRuleBroken, "CC5", cat("The result of a reduction does not fit dst ", shape_text(view), "."));
+    return Fault(FaultKind::kRuleBroken, "CC5",
+                 cat("The result of a reduction does not fit dst ", shape_text(view), "."));
   STERNA_ASSIGN(const Operand o, m.write(view, "dst"));
   for (int64_t r = 0; r < o.rows; ++r) {
     if (sum.exact())
@@ -142,8 +143,7 @@ Status reduce_scatter(Parts parts) {
 template <class I>
 Result<std::vector<Parcel>> pack_all(Parts parts) {
   std::vector<Parcel> parcels(parts.size());
-  for (size_t i = 0; i < parts.size(); ++i)
-    STERNA_TRY(parcels[i].pack(of<I>(parts[i]).src, *parts[i].machine, "src"));
+  for (size_t i = 0; i < parts.size(); ++i) STERNA_TRY(parcels[i].pack(of<I>(parts[i]).src, *parts[i].machine, "src"));
   return parcels;
 }
 
@@ -288,9 +288,9 @@ class Counts {
 
 Status check_range(const View& view, int64_t from, int64_t count, const char* what) {
   if (from >= 0 && count >= 0 && from + count <= view.elements()) return {};
-  return Fault(FaultKind::kOutOfBounds, "CC8",
-               cat("The metadata asks for elements ", from, " to ", from + count, " of ", what, ' ', shape_text(view),
-                   "."));
+  return Fault(
+      FaultKind::kOutOfBounds, "CC8",
+      cat("The metadata asks for elements ", from, " to ", from + count, " of ", what, ' ', shape_text(view), "."));
 }
 
 Status all_to_all_v(Parts parts) {
@@ -307,8 +307,8 @@ Status all_to_all_v(Parts parts) {
       const Counts& c = counts[static_cast<size_t>(from)];
       if (c.count(to) == 0) continue;
       STERNA_TRY(check_range(of<AllToAllV>(p).src, c.place(to), c.count(to), "src"));
-      STERNA_TRY(parcels[static_cast<size_t>(from * n + to)].pack(
-          flat(of<AllToAllV>(p).src, c.place(to), c.count(to)), *p.machine, "src"));
+      STERNA_TRY(parcels[static_cast<size_t>(from * n + to)].pack(flat(of<AllToAllV>(p).src, c.place(to), c.count(to)),
+                                                                  *p.machine, "src"));
     }
   for (int64_t to = 0; to < n; ++to)
     for (int64_t from = 0; from < n; ++from) {
@@ -413,13 +413,16 @@ Status check_places(const Rules& r, const View& dst, const View& src, bool sbuf)
   for (const View* v : {&dst, &src}) {
     if (v->empty()) return Fault(FaultKind::kWrongType, "ARG2", "A collective needs its source and destination.");
     if (v->kind != ViewKind::kStrided)
-      return Fault(FaultKind::kRuleBroken, "CC2", "Tensors of a collective have fixed places: no offset known at run time.");
-    if (v->memory == Memory::kPsum || (v->memory == Memory::kSbuf && !sbuf))
       return Fault(FaultKind::kRuleBroken, "CC2",
-                   cat("Tensors of this collective are in HBM", sbuf ? " or SBUF" : "", ", not in ", name(v->memory), "."));
+                   "Tensors of a collective have fixed places: no offset known at run time.");
+    if (v->memory == Memory::kPsum || (v->memory == Memory::kSbuf && !sbuf))
+      return Fault(
+          FaultKind::kRuleBroken, "CC2",
+          cat("Tensors of this collective are in HBM", sbuf ? " or SBUF" : "", ", not in ", name(v->memory), "."));
   }
   if (dst.memory != src.memory)
-    return Fault(FaultKind::kRuleBroken, "CC2", "Source and destination of a collective are both in HBM or both in SBUF.");
+    return Fault(FaultKind::kRuleBroken, "CC2",
+                 "Source and destination of a collective are both in HBM or both in SBUF.");
   if (dst.dtype != src.dtype)
     return Fault(FaultKind::kRuleBroken, "CC3",
                  cat("A collective does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
@@ -442,7 +445,8 @@ Status check_same(const View& dst, const View& src) {
 
 Status check_reduction(AluOp op) {
   if (op == AluOp::kAdd || op == AluOp::kMinimum || op == AluOp::kMaximum) return {};
-  return Fault(FaultKind::kRuleBroken, "CC6", cat("Collectives reduce by add, minimum or maximum, not by ", name(op), "."));
+  return Fault(FaultKind::kRuleBroken, "CC6",
+               cat("Collectives reduce by add, minimum or maximum, not by ", name(op), "."));
 }
 
 Work collective_work(const Rules& r, const View& dst, const View& src) { return count_dma(r, dst, src); }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives: what ranks (kernels on different cores and chips) do together. A rank that comes first waits; when all of
-// a group are there, each collective is executed once for all (run_collective). Who waits for whom is in
+// Collectives: what ranks (kernels on different cores and chips) do together. A rank that comes first waits; when all
+// of a group are there, each collective is executed once for all (run_collective). Who waits for whom is in
 // execute/fabric.h.
 //
-// Order of the values: sums, minima and maxima take the ranks in the order of their group, the first two first, each step
-// rounded to fp32 (int32 and uint32 exactly, wrapping), and convert once to the type of dst. Everything else keeps bits.
+// Order of the values: sums, minima and maxima take the ranks in the order of their group, the first two first, each
+// step rounded to fp32 (int32 and uint32 exactly, wrapping), and convert once to the type of dst. Everything else keeps
+// bits.
 #pragma once
 
 #include <span>
@@ -41,9 +42,7 @@ Status check_same(const View& dst, const View& src);
 Status check_reduction(AluOp op);
 Work collective_work(const Rules& r, const View& dst, const View& src);
 /// A collective is executed for all its ranks at once, never by one of them.
-inline Status not_alone() {
-  return Fault(FaultKind::kBug, "CC0", "A collective was executed without its partners.");
-}
+inline Status not_alone() { return Fault(FaultKind::kBug, "CC0", "A collective was executed without its partners."); }
 
 /// dst = op over the ranks' src.
 struct AllReduce {
@@ -232,11 +231,13 @@ struct RingRankId {
   Work work(const Rules&) const { return {}; }
 };
 
-using Instructions = InstructionList<AllReduce, AllGather, ReduceScatter, AllToAll, AllToAllV, Permute, PermuteRing,
-                                     RankId, RingRankId>;
+using Instructions =
+    InstructionList<AllReduce, AllGather, ReduceScatter, AllToAll, AllToAllV, Permute, PermuteRing, RankId, RingRankId>;
 
 /// True for the opcodes that ranks execute together.
-constexpr bool is_collective(uint8_t opcode) { return opcode >= AllReduce::info.opcode && opcode <= PermuteRing::info.opcode; }
+constexpr bool is_collective(uint8_t opcode) {
+  return opcode >= AllReduce::info.opcode && opcode <= PermuteRing::info.opcode;
+}
 /// The ranks that take part with `rank`, in their order; empty if `rank` does not (it goes on at once). Faults: CC1.
 Result<std::vector<int>> partners(uint8_t opcode, const void* record, const Machine& machine);
 /// Executes a collective for all its ranks, given in the order of partners().

@@ -52,8 +52,9 @@ struct SendRecv {
       return Fault(FaultKind::kRuleBroken, "SR2",
                    cat("src ", shape_text(src), " and dst ", shape_text(dst), " of sendrecv have different shapes."));
     if (src.dtype != dst.dtype)
-      return Fault(FaultKind::kRuleBroken, "SR3",
-                   cat("src is ", name(src.dtype), ", dst ", name(dst.dtype), ": sendrecv keeps bits, types must match."));
+      return Fault(
+          FaultKind::kRuleBroken, "SR3",
+          cat("src is ", name(src.dtype), ", dst ", name(dst.dtype), ": sendrecv keeps bits, types must match."));
     return check_size(r);
   }
   Status check_size(const Rules& r) const {
@@ -103,7 +104,8 @@ struct CoreBarrier {
       good = good && std::find(cores.value, cores.value + i, cores.value[i]) == cores.value + i;
     }
     if (!good)
-      return Fault(FaultKind::kRuleBroken, "CB1", "'cores' of core_barrier lists each core that waits once, as (0, 1).");
+      return Fault(FaultKind::kRuleBroken, "CB1",
+                   "'cores' of core_barrier lists each core that waits once, as (0, 1).");
     if (data.empty() || !r.tensor(data).of_every_core())
       return r.compat("CB2", "'data' of core_barrier should be in nl.shared_hbm: other memory is not shared by cores.");
     if (engine == EngineId::kUnknown) engine = EngineId::kGpSimd;

@@ -164,7 +164,8 @@ Status execute_dma_sum(Machine& m, const View& dst, const std::vector<const View
     from.push_back(s);
   }
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
-  d.rounding = nullptr;  // stochastic rounding is the engines' (arch-v2: "programmable rounding mode" of the NeuronCore)
+  d.rounding =
+      nullptr;  // stochastic rounding is the engines' (arch-v2: "programmable rounding mode" of the NeuronCore)
   STERNA_TRY(check_indirect(d, dst, mode, m, "dst"));
   std::vector<Snapshot> snapshots(from.size());
   for (size_t i = 0; i < from.size(); ++i) {

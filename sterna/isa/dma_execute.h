@@ -12,8 +12,8 @@ namespace sterna {
 /// DMA4: a row of an indirect operand is outside, and rows outside are not to be skipped.
 Status check_indirect(const Operand& o, const View& v, OobMode mode, const Machine& m, std::string_view what);
 
-/// A transfer whose start, an index of one element, is outside its tensor, where such indices are to be skipped: it moves
-/// nothing.
+/// A transfer whose start, an index of one element, is outside its tensor, where such indices are to be skipped: it
+/// moves nothing.
 inline bool left_alone(const Result<Operand>& operand, OobMode mode) {
   return !operand && mode == OobMode::kSkip && operand.error().rule == "DYN1";
 }

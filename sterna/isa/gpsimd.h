@@ -393,6 +393,7 @@ struct NonzeroWithCount {
 };
 
 using Instructions =
-    Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers, Searches>;
+    Joined<InstructionList<Iota, AffineSelect, TensorPartitionReduce, SequenceBounds, NonzeroWithCount>, Gathers,
+           Searches>;
 
 }  // namespace sterna::gpsimd_engine

@@ -273,9 +273,10 @@ TEST(InstructionTable, FindsEveryInstructionByNameAndOpcode) {
     for (const FieldSpec& f : row.field_list()) EXPECT_FALSE(f.doc.empty()) << row.info.mnemonic << " " << f.name;
   }
   const auto size = []<class... I>(InstructionList<I...>) { return static_cast<int>(sizeof...(I)); };
-  EXPECT_EQ(count, size(collectives::Instructions{}) + size(control::Instructions{}) + size(cores::Instructions{}) + size(dma_engine::Instructions{}) +
-                       size(gpsimd_engine::Instructions{}) + size(scalar_engine::Instructions{}) +
-                       size(tensor_engine::Instructions{}) + size(vector_engine::Instructions{}))
+  EXPECT_EQ(count, size(collectives::Instructions{}) + size(control::Instructions{}) + size(cores::Instructions{}) +
+                       size(dma_engine::Instructions{}) + size(gpsimd_engine::Instructions{}) +
+                       size(scalar_engine::Instructions{}) + size(tensor_engine::Instructions{}) +
+                       size(vector_engine::Instructions{}))
       << "two instructions share an opcode, or an engine is missing here";
   EXPECT_EQ(find_instruction("no_such_instruction"), nullptr);
 }

@@ -88,7 +88,7 @@ struct Info {
   std::string_view mnemonic;
   uint8_t opcode;  ///< of our own records, not the silicon's
   std::string_view summary;
-  std::string_view source;  ///< the document that defines it
+  std::string_view source;         ///< the document that defines it
   std::string_view indirect = {};  ///< operands that take views with .indirect(), separated by blanks
 };
 

@@ -128,7 +128,8 @@ Status check_alu_of_chip(const Rules& rules, std::initializer_list<AluOp> ops) {
 
 Status check_scatter(EngineId engine, const View& dst) {
   if (engine != EngineId::kScalar || dst.kind != ViewKind::kIndirect || dst.memory != Memory::kPsum) return {};
-  return broken("TI5", "The scalar engine does not scatter into PSUM: dst is a view with .indirect() of a PSUM tensor.");
+  return broken("TI5",
+                "The scalar engine does not scatter into PSUM: dst is a view with .indirect() of a PSUM tensor.");
 }
 
 int bit_width(std::initializer_list<DType> types) {

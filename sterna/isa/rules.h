@@ -29,8 +29,8 @@ Status check_not_both_psum(const View& a, const View& b, std::string_view what_a
 /// ENG1: the engine is one of those listed; ENG2: GpSimd does not reach PSUM (asks the chip).
 Status check_engine(const Rules& rules, EngineId engine, std::initializer_list<EngineId> allowed,
                     std::initializer_list<const View*> operands);
-/// ALU1: abs_max and abs_min, and square and relu as operators of an ALU, came with NeuronCore-v4 (nki.language; the chip
-/// file's unary_alu). Elsewhere a remark, or a fault when strict: activation has square and relu on every chip.
+/// ALU1: abs_max and abs_min, and square and relu as operators of an ALU, came with NeuronCore-v4 (nki.language; the
+/// chip file's unary_alu). Elsewhere a remark, or a fault when strict: activation has square and relu on every chip.
 Status check_alu_of_chip(const Rules& rules, std::initializer_list<AluOp> ops);
 /// TI5: a view with .indirect() that this engine does not take: a destination in PSUM on the scalar engine (nki.isa,
 /// "Tensor indirection").

@@ -20,7 +20,8 @@ namespace {
 
 std::array<TableRow, 256> build() {
   std::array<TableRow, 256> table{};
-  for (auto part : {collectives_part, control_part, cores_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
+  for (auto part :
+       {collectives_part, control_part, cores_part, dma_part, gpsimd_part, scalar_part, tensor_part, vector_part})
     for (const TableRow& row : part()) table[row.info.opcode] = row;
   return table;
 }

@@ -37,8 +37,8 @@ struct ElementwiseImmediate {
 /// Rules   P1 P2 SHAPE1 SHAPE2 BUF1 ENG1 ENG2 TYPE1 BITS1 (one width)
 /// Source  nki.isa.tensor_tensor (SDK 2.32)
 struct TensorTensor {
-  static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element",
-                             "nki.isa.tensor_tensor", "dst data1"};
+  static constexpr Info info{"tensor_tensor", 0x10, "dst = data1 op data2, element by element", "nki.isa.tensor_tensor",
+                             "dst data1"};
   View dst, data1, data2;
   AluOp op = AluOp::kAdd;
   EngineId engine = EngineId::kUnknown;
@@ -99,7 +99,8 @@ struct TensorTensor {
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 OPS1 (both operators of one class) TYPE1 BITS1
 /// Source  nki.isa.tensor_scalar (SDK 2.32)
 struct TensorScalar {
-  static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar", "dst data"};
+  static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar",
+                             "dst data"};
   View dst, data;
   AluOp op0 = AluOp::kBypass;
   Scalar operand0;

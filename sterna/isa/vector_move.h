@@ -21,7 +21,8 @@ namespace sterna::vector_engine {
 /// Rules   P1 P2 PACK1 SHAPE1 SHAPE2 ENG1 ENG2
 /// Source  nki.isa.tensor_copy (SDK 2.32)
 struct TensorCopy {
-  static constexpr Info info{"tensor_copy", 0x12, "dst = src, converted to dst's type", "nki.isa.tensor_copy", "dst src"};
+  static constexpr Info info{"tensor_copy", 0x12, "dst = src, converted to dst's type", "nki.isa.tensor_copy",
+                             "dst src"};
   View dst, src;
   EngineId engine = EngineId::kUnknown;
 

@@ -201,28 +201,55 @@ void Machine::mark_defined(const View& view) {
   s.written = true;
   if (!s.defined->whole()) for_each_box(view, [&](const Defined::Box& box) { s.defined->mark(box); });
   // Whatever is written next is not a matmul's until it says so.
-  if (s.by_matmul != nullptr && !s.by_matmul->none())
-    for_each_box(view, [&](const Defined::Box& box) { s.by_matmul->clear(box); });
+  if (s.by_matmul != nullptr &&
+      (!s.by_matmul->none() || (s.defined == &psum_.defined && !psum_.matmul_tensors.empty())))
+    for_each_box(view, [&](const Defined::Box& box) { forget_matmuls(view.tensor, box); });
+}
+
+namespace {
+Defined::Box inside(const Storage& s, const Defined::Box& box) {
+  return {box.row_begin - s.row0, box.row_end - s.row0, box.byte_begin - s.byte0, box.byte_end - s.byte0};
+}
+}  // namespace
+
+void Machine::forget_matmuls(uint32_t tensor, const Defined::Box& box) {
+  Storage& s = *storages_[tensor];
+  if (s.by_matmul == nullptr) return;
+  if (!s.by_matmul->none()) s.by_matmul->clear(inside(s, box));
+  if (s.defined == &psum_.defined) forget_matmuls_of_others(tensor, box);
+}
+
+// "First write overwrites, subsequent writes accumulate" (nki.isa.nc_matmul, accumulate=None) speaks of a dst tile.
+// Kernels that place their tiles themselves let many tiles take turns in one bank, so the first write is one of each
+// tile, and a tile that another was written over starts again.
+void Machine::forget_matmuls_of_others(uint32_t tensor, const Defined::Box& box) {
+  for (const uint32_t id : psum_.matmul_tensors) {
+    if (id == tensor || !has_storage(id) || storages_[id]->by_matmul == nullptr || storages_[id]->by_matmul->none())
+      continue;
+    const TensorInfo& info = this->tensor(id);
+    Defined::Box part = inside(*storages_[id], box);
+    part.row_begin = std::max<int64_t>(part.row_begin, 0);
+    part.row_end = std::min<int64_t>(part.row_end, info.partitions());
+    part.byte_begin = std::max<int64_t>(part.byte_begin, 0);
+    part.byte_end = std::min<int64_t>(part.byte_end, info.free_bytes());
+    if (part.row_begin < part.row_end && part.byte_begin < part.byte_end) storages_[id]->by_matmul->clear(part);
+  }
+  std::erase_if(psum_.matmul_tensors, [&](uint32_t id) {
+    return !has_storage(id) || storages_[id]->by_matmul == nullptr || storages_[id]->by_matmul->none();
+  });
 }
 
 void Machine::mark_matmul_result(const View& view) {
   Storage& s = *storages_[view.tensor];
   s.written = true;
+  const bool shares = s.by_matmul != nullptr && s.defined == &psum_.defined;
   for_each_box(view, [&](const Defined::Box& box) {
     s.defined->mark(box);
-    if (s.by_matmul != nullptr) s.by_matmul->mark(box);
+    if (shares) forget_matmuls_of_others(view.tensor, box);
+    if (s.by_matmul != nullptr) s.by_matmul->mark(inside(s, box));
   });
-}
-
-void Machine::mark_by_matmul(const View& view, bool value) {
-  Storage& s = *storages_[view.tensor];
-  if (s.by_matmul == nullptr) return;
-  for_each_box(view, [&](const Defined::Box& box) {
-    if (value)
-      s.by_matmul->mark(box);
-    else
-      s.by_matmul->clear(box);
-  });
+  auto& placed = psum_.matmul_tensors;
+  if (shares && std::find(placed.begin(), placed.end(), view.tensor) == placed.end()) placed.push_back(view.tensor);
 }
 
 bool Machine::by_matmul(const View& view, bool* mixed) {
@@ -231,7 +258,8 @@ bool Machine::by_matmul(const View& view, bool* mixed) {
   if (s.by_matmul == nullptr || s.by_matmul->none()) return false;
   if (s.by_matmul->whole()) return true;
   bool all = true, any = false;
-  for_each_box(view, [&](const Defined::Box& box) {
+  for_each_box(view, [&](const Defined::Box& place) {
+    const Defined::Box box = inside(s, place);
     if (s.by_matmul->test(box)) {
       any = true;
       return;
@@ -258,7 +286,8 @@ void Machine::for_each_element(const View& view, const F& f) const {
   const int64_t size = size_of(view.dtype), offset = shifted_offset(view);
   if (view.kind == ViewKind::kIndirect && view.on_chip()) {
     size_t element = 0;
-    for_each_column(view, false, [&](const View& one) { f(element++, s.row0 + one.partition, s.byte0 + one.offset * size); });
+    for_each_column(view, false,
+                    [&](const View& one) { f(element++, s.row0 + one.partition, s.byte0 + one.offset * size); });
     return;
   }
   std::vector<int64_t> indices(view.kind == ViewKind::kIndirect ? static_cast<size_t>(view.rows()) : 0);
@@ -316,7 +345,7 @@ void Machine::set_element_states(const View& view, const std::vector<ElementStat
       s.defined->mark(box);
     else
       s.defined->clear(box);
-    if (s.by_matmul != nullptr) s.by_matmul->clear(box);
+    forget_matmuls(view.tensor, box);
   });
 }
 

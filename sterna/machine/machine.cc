@@ -92,7 +92,7 @@ Status Machine::bind(uint32_t tensor, void* data, bool writable) {
   return {};
 }
 
-Status Machine::place(Storage& s, const TensorInfo& info) {
+Status Machine::place(uint32_t tensor, Storage& s, const TensorInfo& info) {
   Placed& memory = info.memory == Memory::kSbuf ? sbuf_ : psum_;
   const int64_t partition_bytes =
       info.memory == Memory::kSbuf ? options_.sbuf_partition_bytes : options_.psum_partition_bytes;
@@ -112,17 +112,17 @@ Status Machine::place(Storage& s, const TensorInfo& info) {
     memory.partition_bytes = partition_bytes;
     memory.partitions = options_.partitions;
     memory.defined.reset(options_.partitions, partition_bytes, false);
-    memory.by_matmul.reset(options_.partitions, partition_bytes, false);
   }
   s.row0 = info.address_partition;
   s.byte0 = info.address_byte;
   s.pitch = partition_bytes;
   s.data = memory.data + s.row0 * partition_bytes + s.byte0;
   s.defined = &memory.defined;
-  s.by_matmul = &memory.by_matmul;
   const Defined::Box box{s.row0, s.row0 + info.partitions(), s.byte0, s.byte0 + info.free_bytes()};
   memory.defined.clear(box);
-  memory.by_matmul.clear(box);
+  s.own_by_matmul.reset(info.partitions(), info.free_bytes(), false);
+  s.by_matmul = &s.own_by_matmul;
+  forget_matmuls_of_others(tensor, box);
   return {};
 }
 
@@ -142,7 +142,7 @@ Status Machine::allocate(uint32_t tensor) {
   s.bytes = info.bytes();
   s.writable = true;
   s.written = false;
-  if (info.has_address && info.on_chip()) return place(s, info);
+  if (info.has_address && info.on_chip()) return place(tensor, s, info);
   s.row0 = s.byte0 = 0;
   s.pitch = info.on_chip() ? padded_pitch(info.free_bytes()) : 0;
   if (info.on_chip()) s.bytes = s.pitch * info.partitions();

@@ -43,7 +43,7 @@ struct Storage {
   int64_t bytes = 0;          ///< of memory that it takes
   Defined own_defined, own_by_matmul;
   Defined* defined = nullptr;    ///< own_defined, or that of the memory a placed tensor shares
-  Defined* by_matmul = nullptr;  ///< PSUM: bytes written by a matmul since allocation
+  Defined* by_matmul = nullptr;  ///< PSUM: bytes that a matmul wrote, counted from the tensor's start
   int64_t row0 = 0, byte0 = 0;   ///< place of the tensor inside `defined`
   int64_t row_bytes = 0;         ///< HBM: bytes of a row of `defined`
   Buffer owned;
@@ -154,7 +154,6 @@ class Machine {
   void mark_defined(const View& view);
   /// Marks a view defined and written by a matmul.
   void mark_matmul_result(const View& view);
-  void mark_by_matmul(const View& view, bool value);
   bool is_defined(const View& view);
   /// Applies the policy on undefined bytes to all of a tensor that the caller will look at after the run: a result, or
   /// a parameter that was written. Faults with OUT2, or warns and fills, or fills.
@@ -274,13 +273,18 @@ class Machine {
 
   struct Placed {  // the shared array behind tensors with an address
     std::byte* data = nullptr;
-    Defined defined, by_matmul;
+    Defined defined;
+    std::vector<uint32_t> matmul_tensors;  ///< those that a matmul wrote to, and perhaps some that no longer are
     int64_t partition_bytes = 0;
     ~Placed();
     int64_t mapped = 0;
     int partitions = 0;
   };
-  Status place(Storage& s, const TensorInfo& info);
+  Status place(uint32_t tensor, Storage& s, const TensorInfo& info);
+  /// A box of `defined` is written, or allocated anew, for a tensor: what matmuls left there for it is gone, and for
+  /// others that share the place.
+  void forget_matmuls(uint32_t tensor, const Defined::Box& box);
+  void forget_matmuls_of_others(uint32_t tensor, const Defined::Box& box);
 
   Options options_;
   ThreadPool* pool_;

@@ -186,6 +186,32 @@ TEST_F(MachineTest, ByMatmulIsForgottenWhenSomethingElseWrites) {
   EXPECT_FALSE(mixed);
 }
 
+TEST_F(MachineTest, TilesThatTakeTurnsInOnePlaceEachHaveAFirstWrite) {
+  // Two tiles are allocated at one address before either is written, as kernels do that place their PSUM themselves.
+  auto tile = [&](std::vector<int64_t> shape) {
+    View v = make(std::move(shape), DType::kFloat32, Memory::kPsum, false);
+    TensorInfo& info = tensors_[v.tensor];
+    info.has_address = true;
+    info.address_partition = 0;
+    info.address_byte = 2048;
+    EXPECT_TRUE(m_.allocate(v.tensor));
+    return v;
+  };
+  const View a = tile({4, 8}), b = tile({2, 8});
+  bool mixed = true;
+  m_.mark_matmul_result(a);
+  EXPECT_TRUE(m_.by_matmul(a, &mixed)) << "the second write to a tile accumulates";
+  EXPECT_FALSE(m_.by_matmul(b, &mixed)) << "the first write to another tile in its place overwrites";
+  EXPECT_FALSE(mixed);
+  m_.mark_matmul_result(b);
+  EXPECT_TRUE(m_.by_matmul(b, &mixed));
+  EXPECT_FALSE(m_.by_matmul(a, &mixed)) << "b lies over two rows of a";
+  EXPECT_TRUE(mixed);
+  EXPECT_TRUE(m_.by_matmul(part(a, 2, 4, 0, 8), &mixed));
+  m_.mark_defined(a);
+  EXPECT_FALSE(m_.by_matmul(b, &mixed)) << "a copy into a is a write over b as well";
+}
+
 TEST_F(MachineTest, MarkElementsSetsClearsAndKeeps) {
   const View v = make({2, 3});
   fill(part(v, 0, 1, 0, 3), 1);

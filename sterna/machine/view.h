@@ -26,8 +26,8 @@ struct Dim {
 enum class ViewKind : uint8_t {
   kStrided,   ///< the pattern alone
   kDynamic,   ///< plus an offset known when the program runs: a register or a (1,1) tensor
-  kIndirect,  ///< HBM: plus one row index for each row of dims[0], from an offset tensor. On chip: plus one place in the
-              ///< partition for each column of dims[1] (DynamicOffset::group)
+  kIndirect,  ///< HBM: plus one row index for each row of dims[0], from an offset tensor. On chip: plus one place in
+              ///< the partition for each column of dims[1] (DynamicOffset::group)
 };
 
 /// On chip (SBUF, PSUM): dims[0] walks partitions from `partition`; `offset` and the other dims walk elements inside

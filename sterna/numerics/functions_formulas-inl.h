@@ -299,8 +299,8 @@ inline typename O::F times_power_of_two(typename O::F p, typename O::F n, typena
   if constexpr (requires { O::times_power_of_two(p, n); }) {
     return O::times_power_of_two(p, n);
   } else {
-    // In two halves: the first is exact in the exponent field, the second rounds once where the result is subnormal, and
-    // overflows to infinity.
+    // In two halves: the first is exact in the exponent field, the second rounds once where the result is subnormal,
+    // and overflows to infinity.
     const auto whole = O::isub(O::bits(shifted), O::u(0x4b400000));
     const auto half = O::template sar<1>(whole);
     const F first = O::from_bits(O::iadd(O::bits(p), O::template shl<23>(half)));

@@ -13,7 +13,10 @@
 namespace sterna {
 namespace {
 
-constexpr std::string_view kMagic("sterna\x01" "b", 8);
+constexpr std::string_view kMagic(
+    "sterna\x01"
+    "b",
+    8);
 constexpr uint64_t kVersion = 1;
 
 uint64_t checksum(std::string_view bytes) {
@@ -191,8 +194,9 @@ Fault damaged() {
   return Fault(FaultKind::kBadInput, "PRGB3", "The binary program is damaged or cut short; write it again.");
 }
 Fault another_version(std::string_view what) {
-  return Fault(FaultKind::kBadInput, "PRGB2",
-               cat("The binary program was written by another Sterna: ", what, ". Print it as text there, or record it again."));
+  return Fault(
+      FaultKind::kBadInput, "PRGB2",
+      cat("The binary program was written by another Sterna: ", what, ". Print it as text there, or record it again."));
 }
 
 class Reader {
@@ -201,8 +205,8 @@ class Reader {
 
   Result<Program> read() {
     size_t cores = 0;
-    for (auto part : {&Reader::head, &Reader::names, &Reader::sites, &Reader::tensors, &Reader::dynamics,
-                      &Reader::instructions}) {
+    for (auto part :
+         {&Reader::head, &Reader::names, &Reader::sites, &Reader::tensors, &Reader::dynamics, &Reader::instructions}) {
       ByteReader in(file_.view());
       STERNA_TRY((this->*part)(in));
       if (file_.damaged || in.damaged || !in.at_end()) return damaged();
@@ -245,7 +249,8 @@ class Reader {
       const auto file = in.fitting<uint32_t>(), function = in.fitting<uint32_t>();
       const int64_t line = in.signed_number();
       const auto parent = in.fitting<uint32_t>();
-      if (line != static_cast<int32_t>(line) || p_.sites.intern(file, function, static_cast<int32_t>(line), parent) != i)
+      if (line != static_cast<int32_t>(line) ||
+          p_.sites.intern(file, function, static_cast<int32_t>(line), parent) != i)
         return damaged();
     }
     return {};

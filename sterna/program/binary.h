@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binary form of a Program (`.sternab`): what the text form says, in a tenth of the space, for caches and for programs
-// too long to read. It says itself how it is made: for each instruction that occurs it lists the fields by name and kind,
-// so a Sterna whose instructions have got further fields still reads it; those get their defaults.
+// The binary form of a Program (`.sternab`): what the text form says, in a tenth of the space, for caches and for
+// programs too long to read. It says itself how it is made: for each instruction that occurs it lists the fields by
+// name and kind, so a Sterna whose instructions have got further fields still reads it; those get their defaults.
 //
-//   "sterna\x01b"  version  sections, each with its length: head, names, sites, tensors, dynamics, instructions, then one
-//   section of records a core, edges, and a checksum (64-bit FNV-1a of everything before it)
+//   "sterna\x01b"  version  sections, each with its length: head, names, sites, tensors, dynamics, instructions, then
+//   one section of records a core, edges, and a checksum (64-bit FNV-1a of everything before it)
 //
 // Numbers are variable-length (sterna/trace/varint.h); a record names its instruction by its place in the list, then
 // site, iteration and label as differences from the record before, then the fields that differ from the last record of

@@ -119,8 +119,7 @@ void write_field(ByteWriter& out, FieldType type, const void* at) {
     case FieldType::kInt: return out.signed_number(as<int32_t>(at));
     case FieldType::kFloat: return out.number(std::bit_cast<uint32_t>(as<float>(at)));
     case FieldType::kPattern: return write_pattern(out, as<Pattern>(at));
-    case FieldType::kLanes32:
-      return out.raw({reinterpret_cast<const char*>(as<Lanes32>(at).lane), sizeof(Lanes32)});
+    case FieldType::kLanes32: return out.raw({reinterpret_cast<const char*>(as<Lanes32>(at).lane), sizeof(Lanes32)});
     case FieldType::kInts: return write_ints(out, as<Ints>(at));
     case FieldType::kRegister: return out.number((uint64_t{as<RegisterRef>(at).id} + 1) & UINT32_MAX);
     case FieldType::kTensor: return out.number((uint64_t{as<TensorRef>(at).id} + 1) & UINT32_MAX);

@@ -54,10 +54,9 @@ Status Builder::check_tensor(TensorInfo& info) const {
     info.ndim = 2;
   }
   if (info.shape[0] > chip_->sbuf.partitions)
-    return Fault(
-        FaultKind::kRuleBroken, "TEN2",
-        cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0],
-            " partitions; the chip has ", int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
+    return Fault(FaultKind::kRuleBroken, "TEN2",
+                 cat("A tensor ", shape_text(shape), " in ", name(info.memory), " has ", info.shape[0],
+                     " partitions; the chip has ", int64_t{chip_->sbuf.partitions}, ". Dimension 0 is the partition."));
   if (info.has_address && info.memory == Memory::kPsum && info.address_byte % chip_->psum.bank_bytes != 0)
     return Fault(FaultKind::kRuleBroken, "TEN3",
                  cat("A PSUM address must be a multiple of the bank's ", int64_t{chip_->psum.bank_bytes}, " bytes."));
@@ -75,14 +74,15 @@ Result<uint32_t> Builder::shared_with_other_cores(const TensorInfo& info) {
   }
   const uint32_t id = known.ids[n];
   const TensorInfo& other = program_.tensors[id];
-  if (other.dtype == info.dtype && other.ndim == info.ndim && std::equal(info.shape, info.shape + info.ndim, other.shape))
+  if (other.dtype == info.dtype && other.ndim == info.ndim &&
+      std::equal(info.shape, info.shape + info.ndim, other.shape))
     return id;
-  return Fault(FaultKind::kRuleBroken, "LNC5",
-               cat("Core ", core_, " allocates shared HBM ", name(info.dtype), " ",
-                   shape_text(std::vector<int64_t>(info.shape, info.shape + info.ndim)), " where core ", int{other.core},
-                   " has ", name(other.dtype), " ",
-                   shape_text(std::vector<int64_t>(other.shape, other.shape + other.ndim)),
-                   ". The cores of a kernel make the same shared tensors in the same order, or give them names."));
+  return Fault(
+      FaultKind::kRuleBroken, "LNC5",
+      cat("Core ", core_, " allocates shared HBM ", name(info.dtype), " ",
+          shape_text(std::vector<int64_t>(info.shape, info.shape + info.ndim)), " where core ", int{other.core},
+          " has ", name(other.dtype), " ", shape_text(std::vector<int64_t>(other.shape, other.shape + other.ndim)),
+          ". The cores of a kernel make the same shared tensors in the same order, or give them names."));
 }
 
 Result<uint32_t> Builder::add_tensor(TensorInfo info) {

@@ -86,7 +86,7 @@ class Builder {
     std::vector<uint32_t> made;  // by core
   };
   std::unordered_map<uint32_t, SharedTensors> shared_;  // by name
-  std::array<bool, 256> absent_{};  ///< by opcode: not on this chip
+  std::array<bool, 256> absent_{};                      ///< by opcode: not on this chip
 };
 
 }  // namespace sterna

@@ -48,12 +48,10 @@ Status check_offset(const View& v, const DynamicOffset& d) {
   return bad_offset(cat("Indices below ", d.limit, " times ", d.multiplier, " elements lead into no tensor."));
 }
 
-/// TI3: of an indirect view on chip: every place that an index may name lies in the tensor, and there is an index for each
-/// column in each group of partitions.
+/// TI3: of an indirect view on chip: every place that an index may name lies in the tensor, and there is an index for
+/// each column in each group of partitions.
 Status check_columns(const TensorInfo& t, const View& v, const DynamicOffset& d) {
-  const auto bad = [](std::string message) {
-    return Fault(FaultKind::kRuleBroken, "TI3", std::move(message));
-  };
+  const auto bad = [](std::string message) { return Fault(FaultKind::kRuleBroken, "TI3", std::move(message)); };
   if (d.source != DynamicOffset::Source::kTensor || d.index.memory != Memory::kSbuf || d.group < 1 || v.ndim != 2)
     return bad("Columns are found by an index tensor in SBUF, of a view with one free dimension.");
   if (d.index.rows() != v.rows())
@@ -329,7 +327,8 @@ bool is_indirect(const FieldSpec& spec, const void* body) {
 
 Status check_indirect(const Rules& rules, const TableRow& row, const void* body) {
   if (!rules.chip->features.indirect_views)
-    return Fault(FaultKind::kNotOnThisChip, "TI1", cat("Views with .indirect() do not exist on ", rules.chip->name, "."));
+    return Fault(FaultKind::kNotOnThisChip, "TI1",
+                 cat("Views with .indirect() do not exist on ", rules.chip->name, "."));
   for (const FieldSpec& spec : row.field_list())
     if (is_indirect(spec, body) && !names_operand(row.info.indirect, spec.name))
       return Fault(FaultKind::kRuleBroken, "TI2",

@@ -174,8 +174,7 @@ uint32_t FieldReader::row_of(const DynamicOffset& d) {
   const auto& rows = builder_.program().dynamics;
   for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i) {
     const DynamicOffset& o = rows[i - 1];
-    if (o == d)
-      return static_cast<uint32_t>(i - 1);
+    if (o == d) return static_cast<uint32_t>(i - 1);
   }
   return builder_.add_dynamic(d);
 }

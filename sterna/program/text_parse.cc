@@ -20,7 +20,7 @@ namespace {
 using text::Cursor;
 
 constexpr int64_t kMostRegisters = 1 << 16;
-constexpr int64_t kMostCores = 16;  // of one kernel
+constexpr int64_t kMostCores = 16;                // of one kernel
 constexpr int64_t kMostBytes = int64_t{1} << 44;  // of one tensor: above any memory described, below any overflow
 constexpr int64_t kMostIterations = UINT32_MAX;
 
@@ -319,7 +319,9 @@ class Parser {
                    FaultKind::kWrongType);
   }
 
-  RecordHeader& last_record() { return builder_->program().cores[static_cast<size_t>(builder_->core())].at(builder_->size() - 1); }
+  RecordHeader& last_record() {
+    return builder_->program().cores[static_cast<size_t>(builder_->core())].at(builder_->size() - 1);
+  }
   /// A fault of another layer, with the place in the text.
   static Fault located(Fault fault, const Cursor& c, int column) {
     fault.where = c.place_at(column);

@@ -65,7 +65,8 @@ class Printer {
     }
     declare_up_to(static_cast<uint32_t>(program_.tensors.size()));
     for (uint32_t id : program_.results) line(cat("result ", tensor(id)));
-    for (const ExtraEdge& e : program_.edges) line(cat("edge ", e.producer, " -> ", e.consumer, e.core == 0 ? std::string() : cat(" core ", e.core)));
+    for (const ExtraEdge& e : program_.edges)
+      line(cat("edge ", e.producer, " -> ", e.consumer, e.core == 0 ? std::string() : cat(" core ", e.core)));
     return std::move(out_);
   }
 

@@ -81,7 +81,9 @@ def _pairs(what, srcs, dsts, many=True):
     srcs = srcs if isinstance(srcs, (list, tuple)) else [srcs]
     dsts = dsts if isinstance(dsts, (list, tuple)) else [dsts]
     if len(srcs) != len(dsts) or not srcs:
-        _fail("CC11", f"{what} has {len(srcs)} sources and {len(dsts)} destinations; give as many of each.", "rule broken")
+        _fail(
+            "CC11", f"{what} has {len(srcs)} sources and {len(dsts)} destinations; give as many of each.", "rule broken"
+        )
     if len(srcs) > 1 and (not many or any(_on_chip(tensor) for tensor in srcs)):
         _fail("CC12", f"{what} takes one tensor here: several in one call must be in HBM.", "rule broken")
     return zip(srcs, dsts)

@@ -65,7 +65,6 @@ def test_kernel_object_looks_like_the_function():
         nki.jit(platform_target="trn1")
 
 
-
 def test_a_launcher_that_is_only_subscriptable():
     class Launcher:
         __name__ = "launcher"

@@ -2,13 +2,13 @@
 """Collectives over ranks in one process. Sources: nki.collectives (SDK 2.32); the order of sums: design, section 4."""
 
 import ml_dtypes
+import numpy as np
+import pytest
+
 import nki
 import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
-import numpy as np
-import pytest
-
 import sterna
 from sterna.faults import RuleError
 
@@ -163,7 +163,9 @@ def test_all_to_all_several_tensors():
     x, y = data((8, 4)), data((4, 3), seed=5)
     got = sterna.launch(kernel, [{"x": x[r], "y": y[r], "group": GROUP} for r in range(RANKS)])
     for rank in range(RANKS):
-        np.testing.assert_array_equal(got[rank][0], np.concatenate([x[r][2 * rank : 2 * rank + 2] for r in range(RANKS)]))
+        np.testing.assert_array_equal(
+            got[rank][0], np.concatenate([x[r][2 * rank : 2 * rank + 2] for r in range(RANKS)])
+        )
         np.testing.assert_array_equal(got[rank][1], np.stack([y[r][rank] for r in range(RANKS)]))
 
 
@@ -190,7 +192,9 @@ def test_a_ring_brings_every_ranks_data():
         nisa.dma_copy(buffers[0], x)
         for turn in range(RANKS):
             here = ncc.collective_permute_implicit_current_processing_rank_id(turn, group)
-            nisa.dma_copy(out.ap([[x.shape[1], x.shape[0]], [1, x.shape[1]]], scalar_offset=here, indirect_dim=0), buffers[turn])
+            nisa.dma_copy(
+                out.ap([[x.shape[1], x.shape[0]], [1, x.shape[1]]], scalar_offset=here, indirect_dim=0), buffers[turn]
+            )
             nisa.dma_copy(ranks[turn : turn + 1, :], table.ap([[1, 1], [1, 1]], scalar_offset=here, indirect_dim=0))
             if turn + 1 < RANKS:
                 ncc.collective_permute_implicit([[buffers[turn]]], [[buffers[turn + 1]]], group)
@@ -198,7 +202,9 @@ def test_a_ring_brings_every_ranks_data():
 
     x = data((2, 4))
     table = np.arange(RANKS, dtype=np.int32)[:, None]
-    for rank, (got, ranks) in enumerate(sterna.launch(kernel[2], [{"x": one, "table": table, "group": GROUP} for one in x])):
+    for rank, (got, ranks) in enumerate(
+        sterna.launch(kernel[2], [{"x": one, "table": table, "group": GROUP} for one in x])
+    ):
         np.testing.assert_array_equal(got, x)
         np.testing.assert_array_equal(ranks[:, 0], [(rank - turn) % RANKS for turn in range(RANKS)])
 

@@ -4,12 +4,12 @@
 Sources: nki.isa.sendrecv, nki.isa.core_barrier, nki.language.program_id (SDK 2.32); design, sections 3 and 4.
 """
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna.faults import RuleError
 
 

@@ -433,7 +433,11 @@ def test_nothing_of_the_chip_is_forgotten():
     structural = {"alloc", "loop", "while", "if", "end", "device_print"}
     without_a_public_name = {"nc_matmul_sparse", "ring_rank_id"}
     known = structural | without_a_public_name
-    missing = [name for name in _core.instructions() if name not in known and not hasattr(nisa, name) and not hasattr(nki.collectives, name)]
+    missing = [
+        name
+        for name in _core.instructions()
+        if name not in known and not hasattr(nisa, name) and not hasattr(nki.collectives, name)
+    ]
     assert missing == []
 
 

@@ -3,12 +3,12 @@
 
 import warnings
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 import pytest
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 from sterna.cache import cache
 
 P, N = 16, 48
@@ -53,7 +53,9 @@ def kernel_of(operations):
             elif kind == 1:
                 nisa.tensor_tensor(dst, src, other, op=nl.maximum)
             elif kind == 2:
-                nisa.tensor_scalar(dst, src, op0=nl.multiply, operand0=0.5, op1=nl.subtract, operand1=2.0, reverse1=True)
+                nisa.tensor_scalar(
+                    dst, src, op0=nl.multiply, operand0=0.5, op1=nl.subtract, operand1=2.0, reverse1=True
+                )
             elif kind == 3:
                 nisa.tensor_scalar(dst, src, op0=nl.add, operand0=tiles[t][row : row + rows, tc : tc + 1])
             elif kind == 4:
@@ -65,7 +67,11 @@ def kernel_of(operations):
             elif kind == 7:
                 nisa.dma_copy(dst, src)
             else:
-                nisa.tensor_copy_predicated(tiles[0][row : row + rows, dc : dc + cols], tiles[1][row : row + rows, sc : sc + cols], where[row : row + rows, :cols])
+                nisa.tensor_copy_predicated(
+                    tiles[0][row : row + rows, dc : dc + cols],
+                    tiles[1][row : row + rows, sc : sc + cols],
+                    where[row : row + rows, :cols],
+                )
         for out, tile in zip(outs, tiles):
             nisa.dma_copy(out, tile)
         return tuple(outs)

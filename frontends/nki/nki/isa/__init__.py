@@ -6,6 +6,7 @@ Semantics, shapes, types and rules of each are documented with the instruction i
 
 from nki import language as nl
 from nki._declare import instruction
+from nki._objects import NKIObject as NKIObject
 from nki._remarks import fail as _fail
 from nki.isa.constants import (
     dge_mode,
