@@ -63,15 +63,24 @@ HARNESS = """
                 value.tofile(os.path.join(folder, name_of(name) + ".bin"))
 
         def _run_simulator_inference(self, args):
-            import nki
-            got = nki.cpu_simulate(args.kernel_func)[args.compiler_input.logical_nc_config](**args.kernel_input)
-            self.got = np.asarray(got)
+            from test.utils import simulation_setup
+            got = simulation_setup.simulate_kernel(
+                args.kernel_func, args.kernel_input, args.compiler_input.logical_nc_config
+            )[0]
+            expected = normalize_golden_output(args.validation_args.golden_output)["out"]
+            self.got = np.asarray(got, dtype=expected.dtype)
             return "out"
 
         def _run_validation(self, args, folder):
             expected = normalize_golden_output(args.validation_args.golden_output)
             if hasattr(self, "got"):
                 np.testing.assert_array_equal(self.got, expected["out"])
+"""
+
+SETUP = """
+    def simulate_kernel(kernel, inputs, lnc):
+        import nki
+        return [nki.cpu_simulate(kernel)[lnc](**inputs)]
 """
 
 CONFTEST = """
@@ -138,6 +147,21 @@ CASES = """
         x = np.ones((4, 4), np.float32)
         Orchestrator().execute(arguments({"x": x}, golden(x)))
 
+    @nki.jit
+    def copied(x):
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nisa.dma_copy(out, x)
+        return out
+
+    def test_packed_results_are_bits_in_another_type(monkeypatch):
+        monkeypatch.setenv("NKI_NC_VERSION", "gen4")
+        bits = np.arange(32, dtype=np.uint8).view(np.uint32).reshape(2, 4)
+        x = bits.view(nl.float8_e4m3fn_x4)
+        manager = Orchestrator()
+        manager.execute(arguments({"x": x}, golden(bits.view(np.float32)), kernel=copied))
+        manager.execute(arguments({"x": x}, golden(x), kernel=copied))
+        assert manager.got.dtype == x.dtype
+
     def test_types():
         x = dt.static_cast(np.ones((2, 4), np.float32), nl.bfloat16)
         assert x.dtype == dt.bfloat16 and dt.sizeinbytes(nl.bfloat16) == 2 and dt.is_float_type(x.dtype)
@@ -175,6 +199,7 @@ def suite(tmp_path):
             ("test/conftest.py", CONFTEST),
             ("test/utils/__init__.py", ""),
             ("test/utils/test_orchestrator.py", HARNESS),
+            ("test/utils/simulation_setup.py", SETUP),
             ("test/test_cases.py", cases),
         ):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -206,10 +231,10 @@ def suite(tmp_path):
 
 def test_a_suite_with_these_imports_runs(suite):
     done = suite(CASES)
-    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 4 passed" in done.stdout, done.stdout + done.stderr
     assert "test_wrong_values" in done.stdout
     summary = done.stdout[done.stdout.index(" sterna ") :]
-    assert "4 cases, 3 kernel calls, 1 process(es)" in summary
+    assert "5 cases, 5 kernel calls, 1 process(es)" in summary
     assert "bound" in summary
     assert "references 0.0" in summary  # never more than the time in which they could have been made
 
@@ -217,7 +242,7 @@ def test_a_suite_with_these_imports_runs(suite):
 def test_workers_report_to_one_summary(suite):
     pytest.importorskip("xdist")
     done = suite(CASES, "-n", "2")
-    assert "4 cases, 3 kernel calls, 2 process(es)" in done.stdout, done.stdout + done.stderr
+    assert "5 cases, 5 kernel calls, 2 process(es)" in done.stdout, done.stdout + done.stderr
 
 
 def test_inputs_of_ranks_are_launched_and_their_results_written(suite):

@@ -188,16 +188,9 @@ TEST_F(MachineTest, ByMatmulIsForgottenWhenSomethingElseWrites) {
 
 TEST_F(MachineTest, TilesThatTakeTurnsInOnePlaceEachHaveAFirstWrite) {
   // Two tiles are allocated at one address before either is written, as kernels do that place their PSUM themselves.
-  auto tile = [&](std::vector<int64_t> shape) {
-    View v = make(std::move(shape), DType::kFloat32, Memory::kPsum, false);
-    TensorInfo& info = tensors_[v.tensor];
-    info.has_address = true;
-    info.address_partition = 0;
-    info.address_byte = 2048;
-    EXPECT_TRUE(m_.allocate(v.tensor));
-    return v;
-  };
-  const View a = tile({4, 8}), b = tile({2, 8});
+  const View a = placed({4, 8}, 0, 32, DType::kFloat32, Memory::kPsum);
+  const View b = placed({2, 8}, 0, 32, DType::kFloat32, Memory::kPsum);
+  ASSERT_TRUE(m_.allocate(a.tensor) && m_.allocate(b.tensor));
   bool mixed = true;
   m_.mark_matmul_result(a);
   EXPECT_TRUE(m_.by_matmul(a, &mixed)) << "the second write to a tile accumulates";
