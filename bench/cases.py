@@ -155,7 +155,10 @@ def smalls():
         "empty": timed(lambda: empty_calls(EMPTY * count)),
         "values": timed(recording.replay),
         "timing": timed(recording.timing),
+        "again": timed(lambda: small_ops.small_ops(x, rounds)),
     }
+    for _ in range(2):  # from its second recording on, the kernel cache has the program
+        small_ops.small_ops(x, rounds)
     if peer.run("small_ops") is not None:
         run["viz"] = lambda: peer.run("small_ops")
     times = in_turn(run, REPEAT)
@@ -175,6 +178,7 @@ def smalls():
         f"{rate['record']}; {calls}",
     )
     emit(f"{name}, values", times["values"], "recording", times["record"], 1, 3, rate["values"])
+    emit(f"{name}, from the cache", times["again"], TRITON_VIZ, times.get("viz"), 1, 20, rate["again"])
     emit(f"{name}, timing", times["timing"], "recording", times["record"], 1, 8, rate["timing"])
 
 
