@@ -37,20 +37,25 @@ Status Run::bind(uint32_t tensor, void* data, bool writable) {
   return {};
 }
 
-State Run::advance(int c, bool release, bool* progress, Fault* fault) {
+State Run::advance(int c, size_t end, bool release, bool* progress, Fault* fault) {
   Executor& executor = core(c);
-  const uint64_t before = executor.executed();
-  const State state = executor.run(SIZE_MAX, release, fault);
-  *progress = *progress || executor.executed() != before;
+  const uint64_t executed = executor.executed();
+  const size_t next = executor.next();
+  const State state = executor.run(end, release, fault);
+  *progress = *progress || executor.executed() != executed || executor.next() != next;
   return state;
 }
 
-/// From `first`, in order, until it has ended (or all have) or none can go on.
+/// From `first`, in order, until it has ended (or all have) or none can go on. Cores that all go to their ends take a
+/// record each in turn. They run side by side on a chip, and kernels count on that where they do not meet: both zero a
+/// shared tensor, say, and each then writes its part.
 State Run::take_turns(int first, bool all, bool release, Fault* fault) {
   for (bool progress = true; progress;) {
     progress = false;
     for (int k = 0; k < cores(); ++k) {
-      const State state = advance((first + k) % cores(), release, &progress, fault);
+      const int c = (first + k) % cores();
+      const size_t end = all && cores() > 1 ? core(c).next() + 1 : SIZE_MAX;
+      const State state = advance(c, end, release, &progress, fault);
       if (state == State::kFault) return state;
       if (!all && ended(first)) return State::kDone;
     }

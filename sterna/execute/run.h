@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run: all cores of one kernel, run for their values. Cores take turns on the calling thread: one runs until it waits
-// for another, so that results do not depend on the timing of threads.
+// Run: all cores of one kernel, run for their values. Cores take turns on the calling thread, record by record, so that
+// results do not depend on the timing of threads.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,7 @@ class Run {
 
  private:
   bool ended(int core) const { return this->core(core).next() >= this->core(core).stream().size(); }
-  Executor::State advance(int core, bool release, bool* progress, Fault* fault);
+  Executor::State advance(int core, size_t end, bool release, bool* progress, Fault* fault);
   Executor::State take_turns(int first, bool all, bool release, Fault* fault);
 
   friend class Ranks;

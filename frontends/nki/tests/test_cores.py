@@ -45,6 +45,26 @@ def test_each_core_writes_its_half_of_a_shared_result():
     np.testing.assert_array_equal(nki.simulate(kernel[2])(x), want)
 
 
+def test_each_core_zeroes_all_of_a_shared_result_and_writes_its_half():
+    """Cores run side by side (docs/decisions/0018): one core's zeros do not come after the other's half. The second call
+    runs the kept program."""
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, filled(0.0, x.shape))
+        half = x.shape[0] // 2
+        rows = nl.ds(nl.program_id(0) * half, half)
+        tile = nl.ndarray((half, x.shape[1]), dtype=x.dtype)
+        nisa.dma_copy(tile, x[rows, :])
+        nisa.dma_copy(out[rows, :], tile)
+        return out
+
+    x = np.arange(64 * 8, dtype=np.float32).reshape(64, 8) + 1
+    for _ in range(3):
+        np.testing.assert_array_equal(kernel[2](x), x)
+
+
 def test_sendrecv_exchanges_tiles_and_keeps_bits():
     @nki.jit
     def kernel(x):
