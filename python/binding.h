@@ -136,6 +136,7 @@ struct Recording {
   bool runs_again = false;   // the run is not the first
   Fabric* fabric = nullptr;  // of the launch that this is a rank of; null when it is alone
   int rank = 0;
+  bool as_rank = false;  // recorded as one of several: nothing runs before all are recorded
   Executor::Options options;
   ThreadPool* pool;
   SiteFinder sites;

@@ -221,6 +221,12 @@ PyObject* set_core(PyObject* self, PyObject* number) {
   Py_RETURN_NONE;
 }
 
+PyObject* as_rank(PyObject* self, PyObject*) {
+  recording_of(self)->self->as_rank = true;
+  recording_of(self)->self->eager = false;
+  Py_RETURN_NONE;
+}
+
 PyObject* core_ended(PyObject* self, PyObject* number) {
   Recording& r = *recording_of(self)->self;
   const long core = PyLong_AsLong(number);
@@ -283,6 +289,7 @@ PyMethodDef methods[] = {
     method("tensor", add_tensor, METH_FASTCALL, "tensor(shape, dtype, memory, name, shared, address)"),
     method("parameter", add_parameter, METH_FASTCALL, "parameter(shape, dtype, name, address, writable, owner)"),
     method("register", add_register, METH_VARARGS, "register(frozen=False)"),
+    method("as_rank", as_rank, METH_NOARGS, "This is recorded as one of several ranks: it runs with the others."),
     method("set_core", set_core, METH_O, "set_core(number): that core records what follows."),
     method("core_ended", core_ended, METH_O, "core_ended(number): its function has returned."),
     method("run_again", recording_run_again, METH_O, "run_again(arguments): the program on other arguments."),
@@ -419,6 +426,12 @@ void Recording::count_iteration() {
 Machine* Recording::look() {
   if (done) {
     PyErr_SetString(PyExc_RuntimeError, "the kernel call has ended; its values are in its results");
+    return nullptr;
+  }
+  if (as_rank) {
+    raise_here(*this, Fault(FaultKind::kNotImplemented, "CC14",
+                            "Python cannot look at a value while the ranks of a launch are recorded: they run together "
+                            "once all are. nl.device_print prints it when they do."));
     return nullptr;
   }
   host_read = true;

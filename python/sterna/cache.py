@@ -9,6 +9,7 @@ globals, prints, or names an object that may change unseen is recorded at every 
 
 import builtins
 import dataclasses
+import dis
 import enum
 import os
 import sys
@@ -24,9 +25,13 @@ MOST_BYTES = 256 << 20
 
 # A kernel that names one of these does more than record.
 _EFFECTS = frozenset(
-    "print input open breakpoint exec eval compile globals locals vars setattr delattr __import__".split()
+    "print input open breakpoint exec eval compile globals locals vars getattr hasattr setattr delattr __import__".split()
 )
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype, np.generic)
+_PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis), np.dtype, np.ufunc)
+
+
+# Of numpy: what does not give the same for the same arguments.
+_IMPURE_NUMPY = frozenset("random load loadtxt genfromtxt fromfile memmap save savez savetxt".split())
 
 
 class Uncacheable(Exception):
@@ -46,7 +51,11 @@ def constant(value, depth=0):
     kind = type(value)
     if kind is float:
         return (float, value.hex())  # -0.0 and 0.0 record differently
-    if isinstance(value, enum.Enum) or kind is types.BuiltinFunctionType:
+    if kind is complex:
+        return (complex, value.real.hex(), value.imag.hex())
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, enum.Enum) or (kind is types.BuiltinFunctionType and _is_pure(value)):
         return value
     if isinstance(value, _PLAIN):
         return (kind, value)
@@ -103,6 +112,7 @@ class Dependencies:
         self._same = []  # (dict, name, object): the dict still has that very object
         self._equal = []  # (dict, name, stand-in): a container or constant that still compares equal
         self._functions = []  # (function, code, defaults, keyword defaults)
+        self._defaults = []  # (a default's value, stand-in): containers may change in place
         self._seen = set()
         self._classes = []
         self._names = set()
@@ -113,6 +123,12 @@ class Dependencies:
 
     def hold(self):
         """True if nothing has changed."""
+        try:
+            return self._hold()
+        except Exception:  # a value whose comparison fails cannot be said to be the same
+            return False
+
+    def _hold(self):
         for owner, name, value in self._same:
             if owner.get(name, _MISSING) is not value:
                 return False
@@ -121,10 +137,9 @@ class Dependencies:
                 return False
             if function.__kwdefaults__ is not kwdefaults:
                 return False
-        try:
-            return all(constant(owner[name]) == value for owner, name, value in self._equal)
-        except (KeyError, ValueError, Uncacheable):
+        if any(constant(value) != before for value, before in self._defaults):
             return False
+        return all(constant(owner[name]) == value for owner, name, value in self._equal)
 
     def _add(self, value):
         if id(value) in self._seen:
@@ -139,35 +154,33 @@ class Dependencies:
             self._todo.extend(f for f in (value.fget, value.fset) if f is not None)
         elif isinstance(value, type):
             self._add_class(value)
-        elif isinstance(value, types.MethodType):
-            self._todo.append(value.__func__)
         elif _is_kernel(value):
             self._todo.append(value.func)
-        elif hasattr(value, "__wrapped__"):
-            self._todo.append(value.__wrapped__)
+        else:
+            raise Uncacheable(f"a callable of type {type(value).__name__}")
 
     def _add_class(self, cls):
-        if (
-            _is_ours(cls)
-            or (cls.__module__ or "").partition(".")[0] in sys.stdlib_module_names
-            or cls.__module__ == "builtins"
-        ):
+        if _is_pure(cls):
             return
+        if type(cls) not in (type, enum.EnumMeta):
+            raise Uncacheable(f"the class {cls.__name__}, made by {type(cls).__name__}")
         self._todo.extend(base for base in cls.__mro__[1:] if base is not object)
         for name, item in list(vars(cls).items()):
             if isinstance(item, (types.FunctionType, staticmethod, classmethod, property)):
                 self._todo.append(item)
                 self._same.append((vars(cls), name, item))
-            elif not name.startswith("__") and not isinstance(item, (types.MemberDescriptorType, type)):
+            elif not name.startswith("__") and not isinstance(item, types.MemberDescriptorType):
                 self._value(vars(cls), name, item)
 
     def _add_function(self, function):
         if _is_ours(function):
             return
+        if any(name != "__wrapped__" for name in vars(function)):
+            raise Uncacheable(f"attributes of the function {function.__name__}")
         self._functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
         for item in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._todo.extend(_objects_in(item))
-            constant(item)
+            self._defaults.append((item, constant(item)))
         cells = function.__closure__ or ()
         for name, cell in zip(function.__code__.co_freevars, cells):
             self._cell(name, cell)
@@ -181,8 +194,7 @@ class Dependencies:
         self._value(_Cell(cell), name, value)
 
     def _code(self, code, scope):
-        if _writes_outside(code):
-            raise Uncacheable(f"{code.co_name} writes a global or a variable of an outer function")
+        _check_operations(code)
         for item in code.co_consts:
             if isinstance(item, types.CodeType):
                 self._code(item, scope)
@@ -202,9 +214,12 @@ class Dependencies:
 
     def _module(self, module, code, seen):
         """What the code may take from a module: any of its names that the code mentions."""
-        if module.__name__.partition(".")[0] in _PURE_MODULES or module.__name__ in seen:
+        root = module.__name__.partition(".")[0]
+        if root == "numpy" and not _IMPURE_NUMPY.isdisjoint(code.co_names):
+            raise Uncacheable(f"{code.co_name} names numpy's {min(_IMPURE_NUMPY.intersection(code.co_names))}")
+        if root in _PURE_MODULES or module.__name__ in seen:
             return
-        if module.__name__.partition(".")[0] in ("random", "time", "secrets", "datetime", "os", "sys", "io", "logging"):
+        if root in sys.stdlib_module_names:
             raise Uncacheable(f"{code.co_name} names the module {module.__name__}")
         seen.add(module.__name__)
         for name in code.co_names:
@@ -218,14 +233,15 @@ class Dependencies:
                 self._value(vars(module), name, value)
 
     def _value(self, owner, name, value):
-        if isinstance(value, (types.FunctionType, type, types.MethodType)) or _is_kernel(value):
+        if isinstance(value, (types.FunctionType, type)) or _is_kernel(value):
             self._same.append((owner, name, value))
             self._todo.append(value)
-        elif isinstance(value, (*_PLAIN, enum.Enum, types.BuiltinFunctionType)) or _is_ours(type(value)):
+        elif isinstance(value, types.BuiltinFunctionType):
+            if not _is_pure(value):
+                raise Uncacheable(f"the function {name} of {value.__module__}")
             self._same.append((owner, name, value))
-        elif hasattr(value, "__wrapped__"):
+        elif isinstance(value, (*_PLAIN, float, complex, np.generic, enum.Enum)) or _is_front_end(type(value)):
             self._same.append((owner, name, value))
-            self._todo.append(value)
         else:
             self._equal.append((owner, name, constant(value)))
             self._todo.extend(_objects_in(value))
@@ -254,17 +270,32 @@ _PURE_MODULES = frozenset(
 )
 
 
+def _root(value):
+    return (getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def _is_front_end(value):
+    return _root(value) in ("nki", "sterna")
+
+
 def _is_ours(value):
-    return (getattr(value, "__module__", None) or "").partition(".")[0] in ("nki", "sterna", "numpy", "ml_dtypes")
+    return _root(value) in ("nki", "sterna", "numpy", "ml_dtypes")
 
 
-def _writes_outside(code):
-    import dis
+def _is_pure(value):
+    """Of a module whose functions and classes have no state."""
+    return _root(value) in _PURE_MODULES or _root(value) == "builtins"
 
-    return any(
-        op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (op.opname == "STORE_DEREF" and op.argval in code.co_freevars)
-        for op in dis.get_instructions(code)
-    )
+
+def _check_operations(code):
+    """Refuses code that writes what others see, or finds what it uses while it runs."""
+    for op in dis.get_instructions(code):
+        if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (
+            op.opname == "STORE_DEREF" and op.argval in code.co_freevars
+        ):
+            raise Uncacheable(f"{code.co_name} writes a global or a variable of an outer function")
+        if op.opname == "IMPORT_NAME" and op.argval.partition(".")[0] not in _PURE_MODULES:
+            raise Uncacheable(f"{code.co_name} imports {op.argval}")
 
 
 # --- the cache
@@ -300,14 +331,17 @@ class Cache:
                 self.misses += 1
                 return None
             entry.busy = True
-        if entry.dependencies.hold():
-            with self._lock:
-                self._entries.move_to_end(key)
-                self.hits += 1
-            return entry
+        good = entry.dependencies.hold()
         with self._lock:
+            kept = self._entries.get(key) is entry  # another thread may have cleared or replaced it meanwhile
+            if good:
+                self.hits += 1
+                if kept:
+                    self._entries.move_to_end(key)
+                return entry
             self.misses += 1
-            self._drop(key)
+            if kept:
+                self._drop(key)
         return None
 
     def give_back(self, entry):
@@ -317,9 +351,10 @@ class Cache:
     def wants(self, key):
         """True if a recording under this key should be kept: it is the second."""
         with self._lock:
-            if key in self._met:
+            mark = hash(key)  # not the key itself, which would keep the function and all that it holds
+            if mark in self._met:
                 return key not in self._entries
-            self._met[key] = None
+            self._met[mark] = None
             while len(self._met) > 4 * MOST_PROGRAMS:
                 self._met.popitem(last=False)
             return False

@@ -186,7 +186,8 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
     shaped = form([call.result(tensor, values) for tensor in results])
     if profile:
         profile.add(recording, function, args, kwargs, clock)
-    elif seen and not recording.host_read and seen.hold():  # a recording that changed what it sees is not kept
+    elif seen and not recording.host_read and seen.hold() and _same_call(signature, function, args, kwargs):
+        # A recording that changed what it sees, or its arguments, is not kept.
         _keep(signature, call, seen, results, form)
     return shaped
 
@@ -213,13 +214,21 @@ def _signature(function, args, kwargs, schedule, cores, grid):
     return signature
 
 
+def _same_call(before, function, args, kwargs):
+    """The constants among the arguments are what they were before the recording."""
+    try:
+        return cache.Signature(function, before.key[1], args, kwargs, arrays.kind_of).key == before.key
+    except cache.Uncacheable:
+        return False
+
+
 def _run_again(entry, signature):
-    settings.check()
     recording = entry.recording
     call = Call(recording)
     for (original, array), tensor in zip(signature.arrays, entry.parameters):
         call.add_known(original, array, tensor)
     try:
+        settings.check()
         memories = [(a.__array_interface__["data"][0], a.flags.writeable, a) for _, a in signature.arrays]
         try:
             recording.run_again(memories)
@@ -254,7 +263,14 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
     profile = profiler.active()
     ranks = []
     for kwargs in arguments:
+        if not isinstance(kwargs, dict):
+            raise WrongType(
+                "wrong type",
+                "CC15",
+                f"launch takes a dict of keyword arguments for each rank, not a {type(kwargs).__name__}.",
+            )
         recording = _new_recording(function, cores, grid)
+        recording.as_rank()
         call = Call(recording)
         clock = profiler.Clock(recording) if profile else None
         results = []

@@ -50,6 +50,10 @@ Result<Loaded> load(const std::string& file) {
     STERNA_ASSIGN(out.program, parse_program(out.text, file, options));
   }
   STERNA_ASSIGN(out.chip, find_chip(out.program.target));
+  if (out.text.empty()) {
+    std::vector<Fault> faults = complete_program(out.program, out.chip);
+    if (!faults.empty()) return std::move(faults.front());
+  }
   return out;
 }
 

@@ -160,6 +160,9 @@ Status Executor::execute(const RecordHeader& header, const TableRow& row) {
 Result<bool> Executor::meet(const RecordHeader& header) {
   machine_.begin_instruction(header.site);
   Result<bool> met = seat_.meeting->arrive(seat_.core, header, machine_);
+  if (met && *met && (header.flags & RecordHeader::kHasDynamic))
+    if (Status status = record_path(instruction_table()[header.opcode], header.body()); !status)
+      return Fault(std::move(status.error()));
   if (met) {
     executed_ += *met;
     return met;

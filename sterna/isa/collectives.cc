@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <set>
 
 #include "sterna/isa/control.h"
@@ -101,7 +102,8 @@ Status store(const Sum& sum, const View& view, Machine& m) {
   if (view.elements() != sum.rows * sum.cols)
     return Fault(FaultKind::kRuleBroken, "CC5",
                  cat("The result of a reduction does not fit dst ", shape_text(view), "."));
-  STERNA_ASSIGN(const Operand o, m.write(view, "dst"));
+  STERNA_ASSIGN(Operand o, m.write(view, "dst"));
+  o.rounding = nullptr;  // to nearest: every rank gets the same
   for (int64_t r = 0; r < o.rows; ++r) {
     if (sum.exact())
       store_bits(o, r, 0, o.cols, sum.words.data() + r * o.cols);
@@ -395,7 +397,36 @@ Result<std::vector<int>> partners(uint8_t opcode, const void* record, const Mach
   return all.count(machine.rank()) ? std::vector<int>(all.begin(), all.end()) : std::vector<int>{};
 }
 
+namespace {
+/// CC13: the ranks ask for the same: every option but views and texts of ranks, which partners() has compared.
+Status check_agreement(uint8_t opcode, Parts parts) {
+  const TableRow& row = instruction_table()[opcode];
+  const auto field = [&](const Part& p, const FieldSpec& spec) {
+    return static_cast<const char*>(p.record) + spec.offset;
+  };
+  for (const Part& p : parts)
+    for (const FieldSpec& spec : row.field_list()) {
+      bool same = true;
+      if (spec.type == FieldType::kView)
+        same = reinterpret_cast<const View*>(field(p, spec))->empty() ==
+               reinterpret_cast<const View*>(field(parts[0], spec))->empty();
+      else if (spec.type == FieldType::kName)
+        same = p.machine->text(reinterpret_cast<const NameRef*>(field(p, spec))->id) ==
+               parts[0].machine->text(reinterpret_cast<const NameRef*>(field(parts[0], spec))->id);
+      else
+        same = std::memcmp(field(p, spec), field(parts[0], spec), spec.type == FieldType::kInt ? 4 : 1) == 0;
+      if (!same)
+        return Fault(
+            FaultKind::kRuleBroken, "CC13",
+            cat("Ranks ", parts[0].machine->rank(), " and ", p.machine->rank(), " come to ", row.info.mnemonic,
+                " with a different '", spec.name, "'. All ranks of a group ask for the same, in the same order."));
+    }
+  return {};
+}
+}  // namespace
+
 Status run_collective(uint8_t opcode, Parts parts) {
+  STERNA_TRY(check_agreement(opcode, parts));
   switch (opcode) {
     case AllReduce::info.opcode: return all_reduce(parts);
     case AllGather::info.opcode: return all_gather(parts);

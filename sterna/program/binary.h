@@ -22,7 +22,8 @@ namespace sterna {
 std::string write_program(const Program& program);
 
 /// Faults: PRGB1 (not a binary program), PRGB2 (another version, or instructions or fields that this Sterna has not),
-/// PRGB3 (damaged or cut short). What a sound file says may still be no program: check_program() comes next.
+/// PRGB3 (damaged or cut short). What a sound file says may still be no program, and records have only what the user
+/// gave: complete_program() comes next, before anything runs.
 Result<Program> read_program(std::string_view bytes, std::shared_ptr<BufferPool> pool = nullptr);
 /// True for bytes that begin as the binary form does.
 bool is_binary_program(std::string_view bytes);

@@ -91,7 +91,9 @@ Status check_view_at(const Program& p, const View& v, int nesting) {
 
 class Checker {
  public:
-  Checker(const Program& program, const Chip& chip) : program_(program), allocated_(program.tensors.size(), false) {
+  /// `completed`: the same program, whose records take what check() adds to them; may be null.
+  Checker(const Program& program, const Chip& chip, Program* completed)
+      : program_(program), completed_(completed), allocated_(program.tensors.size(), false) {
     rules_.chip = &chip;
     rules_.tensors = &program.tensors;
     rules_.dynamics = &program.dynamics;
@@ -222,7 +224,9 @@ class Checker {
                    cat("This instruction does not exist on ", rules_.chip->name, "."));
     std::vector<std::max_align_t> copy(row.bytes / sizeof(std::max_align_t) + 1);  // check() completes what it is given
     std::memcpy(copy.data(), h.body(), row.bytes);
-    return row.check(copy.data(), rules_);
+    STERNA_TRY(row.check(copy.data(), rules_));
+    if (completed_ != nullptr) std::memcpy(const_cast<void*>(h.body()), copy.data(), row.bytes);
+    return {};
   }
 
   Status used(const View& v) {
@@ -278,6 +282,7 @@ class Checker {
   }
 
   const Program& program_;
+  Program* completed_;
   Rules rules_;
   std::vector<bool> allocated_;
   std::vector<Fault> faults_;
@@ -337,6 +342,12 @@ Status check_indirect(const Rules& rules, const TableRow& row, const void* body)
   return {};
 }
 
-std::vector<Fault> check_program(const Program& program, const Chip& chip) { return Checker(program, chip).check(); }
+std::vector<Fault> check_program(const Program& program, const Chip& chip) {
+  return Checker(program, chip, nullptr).check();
+}
+
+std::vector<Fault> complete_program(Program& program, const Chip& chip) {
+  return Checker(program, chip, &program).check();
+}
 
 }  // namespace sterna

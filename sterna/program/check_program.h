@@ -19,6 +19,10 @@ namespace sterna {
 /// and those of the instructions themselves.
 std::vector<Fault> check_program(const Program& program, const Chip& chip);
 
+/// The same for a program that was read from its binary form, which has what the user gave and not what check() adds:
+/// completes the records that are right.
+std::vector<Fault> complete_program(Program& program, const Chip& chip);
+
 /// ALIAS2: a destination that is a broadcast writes one place several times; the last element in row-major order stays.
 /// Kernels use that to throw a result away, so it is a remark, or a fault when strict.
 Status check_written_once(const Rules& rules, const View& view, Role role);

@@ -139,6 +139,9 @@ class Run {
     auto chip = find_chip(program_.target);
     if (!chip) return differ(1, chip.error().text());
     for (const Fault& f : check_program(program_, *chip)) differ(f.where.line, cat("check_program: ", f.text()));
+    // What runs is the program as it comes back from its binary form, so that nothing is lost on that way.
+    if (auto read = read_program(write_program(program_))) program_ = std::move(*read);
+    for (const Fault& f : complete_program(program_, *chip)) differ(f.where.line, cat("complete_program: ", f.text()));
     Executor::Options how;
     how.strict = case_.strict;
     how.uninit = case_.uninit;

@@ -386,3 +386,176 @@ def test_the_oldest_go_first(monkeypatch):
         for _ in range(2):
             run(x(), factor)
     assert len(cache) == 2
+
+
+def changed_array():
+    factors = np.array([2.0], np.float32)
+
+    def kernel(a):
+        return scaled(a, float(factors[0]))
+
+    def change():
+        factors[0] = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_mutable_default():
+    settings = {"factor": 2.0}
+
+    def kernel(a, given=settings):
+        return scaled(a, given["factor"])
+
+    def change():
+        settings["factor"] = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_function_attribute():
+    def helper():
+        return helper.factor
+
+    helper.factor = 2.0
+
+    def kernel(a):
+        return scaled(a, helper())
+
+    def change():
+        helper.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_nested_class():
+    class Outer:
+        class Inner:
+            factor = 2.0
+
+    def kernel(a):
+        return scaled(a, Outer.Inner.factor)
+
+    def change():
+        Outer.Inner.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_bound_object():
+    class Config:
+        def __init__(self):
+            self.factor = 2.0
+
+        def kernel(self, a):
+            return scaled(a, self.factor)
+
+    config = Config()
+
+    def change():
+        config.factor = 5.0
+
+    return config.kernel, change, 5.0
+
+
+def changed_inside_import():
+    import sys
+
+    module = sys.modules["constants_for_a_test"] = types.ModuleType("constants_for_a_test")
+    module.factor = 2.0
+
+    def kernel(a):
+        import constants_for_a_test
+
+        return scaled(a, constants_for_a_test.factor)
+
+    def change():
+        module.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+def changed_by_name():
+    module = types.ModuleType("constants")
+    module.factor = 2.0
+
+    def kernel(a):
+        return scaled(a, getattr(module, "fac" + "tor"))
+
+    def change():
+        module.factor = 5.0
+
+    return kernel, change, 5.0
+
+
+HARDER = [
+    changed_array,
+    changed_mutable_default,
+    changed_function_attribute,
+    changed_nested_class,
+    changed_bound_object,
+    changed_inside_import,
+    changed_by_name,
+]
+
+
+@pytest.mark.parametrize("make", HARDER, ids=lambda f: f.__name__)
+def test_what_is_hard_to_see_is_noticed_or_not_kept(make):
+    test_what_the_code_sees_is_noticed(make)
+
+
+def test_random_numbers_are_drawn_each_time():
+    import random
+
+    uniform = random.random
+
+    @nki.jit
+    def of_numpy(a):
+        return scaled(a, float(np.random.rand()))
+
+    @nki.jit
+    def of_a_name(a):
+        return scaled(a, uniform())
+
+    a = np.ones((2, 4), np.float32)
+    for run in (of_numpy, of_a_name):
+        assert len({run(a)[0, 0] for _ in range(5)}) == 5
+
+
+def test_an_argument_that_the_kernel_changes_is_not_kept():
+    class Counter(nl.NKIObject):
+        n = 0
+
+    @nki.jit
+    def kernel(a, counter):
+        counter.n += 1
+        return scaled(a, float(counter.n))
+
+    a, counter = np.ones((2, 4), np.float32), Counter()
+    assert [kernel(a, counter)[0, 0] for _ in range(5)] == [1, 2, 3, 4, 5]
+    fresh = [kernel(a, Counter()) for _ in range(4)]
+    assert all((one == 1).all() for one in fresh)
+
+
+def test_signs_of_zero_of_numpy_numbers():
+    run = nki.jit(scaled)
+    a = np.abs(x())
+    warm(lambda: run(a, np.float32(0.0)))
+    assert np.signbit(run(a, np.float32(-0.0))).all()
+
+
+def test_kernels_that_are_gone_are_let_go():
+    import gc
+    import weakref
+
+    def make():
+        data = np.zeros(1000, np.float32)
+
+        def kernel(a):
+            return scaled(a, float(data.size))
+
+        nki.jit(kernel)(x())
+        return weakref.ref(data)
+
+    held = [make() for _ in range(20)]
+    gc.collect()
+    assert not any(ref() is not None for ref in held)

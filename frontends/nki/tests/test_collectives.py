@@ -299,6 +299,37 @@ def test_a_rank_that_never_comes_is_a_deadlock():
     assert "rank 0 at" in text and "test_collectives.py" in text and "rank 2" in text and "has ended" in text
 
 
+def test_ranks_that_ask_for_different_things():
+    x = data((2, 4))
+    for other in ({"op": nl.maximum}, {"group": ncc.ReplicaGroup([[0, 1, 2, 3], [4]])}):
+        arguments = [{"x": one, "group": GROUP, "op": nl.add} for one in x]
+        arguments[2].update(other)
+        with pytest.raises(RuleError, match="CC13|CC9|CC10"):
+            sterna.launch(reduce_kernel, arguments)
+
+
+def test_stochastic_rounding_leaves_collectives_alone(monkeypatch):
+    monkeypatch.setenv("STERNA_STOCHASTIC_ROUNDING", "7")
+    x = data((4, 64), ml_dtypes.bfloat16)
+    got = sterna.launch(reduce_kernel, [{"x": one, "group": GROUP, "op": nl.add} for one in x])
+    assert len({one.tobytes() for one in got}) == 1
+
+
+def test_python_cannot_look_at_values_of_a_launch(monkeypatch):
+    @nki.jit
+    def kernel(x):
+        print(x)
+        return x
+
+    with pytest.raises(sterna.NotImplementedFault, match="CC14.*test_collectives.py"):
+        sterna.launch(kernel, [{"x": one} for one in data((2, 4))])
+    monkeypatch.setenv("STERNA_EAGER", "1")
+    x = data((2, 4))
+    assert len(sterna.launch(reduce_kernel, [{"x": one, "group": GROUP, "op": nl.add} for one in x])) == RANKS
+    with pytest.raises(TypeError, match="CC15"):
+        sterna.launch(reduce_kernel, [(x[0], GROUP, nl.add)] * RANKS)
+
+
 def test_a_group_larger_than_the_launch():
     with pytest.raises(RuleError, match="CC9"):
         reduce_kernel(data((2, 4))[0], GROUP, nl.add)

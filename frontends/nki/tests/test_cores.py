@@ -10,6 +10,7 @@ import pytest
 import nki
 import nki.isa as nisa
 import nki.language as nl
+import sterna
 from sterna.faults import RuleError
 
 
@@ -154,6 +155,28 @@ def test_a_value_read_by_python_may_come_from_the_other_core():
 
     got = kernel[2]()
     assert (got[0] == 2).all() and (got[1] == 3).all()  # each counts to the other's number and sends that back
+
+
+def test_an_exchange_at_a_place_known_at_run_time_is_predicted_too():
+    @nki.jit
+    def kernel(at):
+        me = nl.program_id(0)
+        out = nl.ndarray((2, 128, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        index = nl.ndarray((1, 1), dtype=nl.int32)
+        nisa.dma_copy(index, at)
+        place = nisa.register_alloc(index)
+        both = filled(7.0, (128, 16))
+        nisa.memset(both[:, 0:8], float(me))
+        got = filled(0.0, (128, 8))
+        other = 1 - me
+        source = both.ap([[16, 128], [1, 8]], scalar_offset=place, indirect_dim=1)
+        nisa.sendrecv(source, got, send_to_rank=other, recv_from_rank=other, pipe_id=0)
+        nisa.dma_copy(out[me], got)
+        return out
+
+    with sterna.profile() as profile:
+        got = kernel[2](np.int32([[8]]))
+    assert (got == 7).all() and profile.kernels[0].time_us > 0
 
 
 def test_private_tensors_are_each_cores_own():
