@@ -12,7 +12,7 @@ failed=0
 ctest --test-dir build/coverage --output-on-failure -j "$(nproc)" || failed=1
 # The package as the wheel would hold it, with the instrumented extension, ahead of the installed one.
 cmake --install build/coverage --prefix "$prefix" >/dev/null
-cp python/sterna/*.py "$prefix/lib/python/sterna/"
+cp -r python/sterna/. "$prefix/lib/python/sterna/"
 PYTHONPATH="$prefix/lib/python" .venv/bin/python -m pytest -q tests frontends examples || failed=1
 .venv/bin/python tools/coverage.py build/coverage
 [ "$failed" = 0 ] || echo "coverage: some tests FAILED; the figures are of what ran" >&2
