@@ -190,7 +190,7 @@ PyObject* recording_launch(PyObject*, PyObject* list) {
   for (Recording* r : ranks)
     if (!r->show_warnings()) return nullptr;
   if (end == Executor::State::kFault) {
-    fault.message = cat("Rank ", failed, ": ", fault.message);
+    fault.message = cat("Seen at rank ", failed, " of ", ranks.size(), ": ", fault.message);
     raise_fault(fault, &ranks[failed]->builder.program());
     return nullptr;
   }

@@ -26,6 +26,7 @@ class Recorder:
         self._ended = [False] * count
         self._returned = [None] * count
         self._error = None
+        self._abandoned = False
 
     def run(self):
         """What the function returned, by core."""
@@ -49,6 +50,8 @@ class Recorder:
         me = self._recording.core
         after = [(me + k) % self._count for k in range(1, self._count)]
         self._give_turn(me, next(core for core in after if not self._ended[core]))
+        if self._abandoned and self._threads[me] is not None:
+            raise Abandoned
         if self._error is None:
             return
         if self._threads[me] is not None:
@@ -90,11 +93,10 @@ class Recorder:
             raise error
 
     def _abandon(self):
+        self._abandoned = True
         for core, thread in enumerate(self._threads):
             if thread is not None and not self._ended[core]:
-                self._error = Abandoned()
                 self._give_turn(0, core)
-        self._error = None
 
 
 _recorders = {}  # by thread: what records in it

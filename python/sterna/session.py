@@ -285,6 +285,7 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
     finally:
         for rank in ranks:
             rank[1].copy_back()
+    _check_ranks_apart([rank[1] for rank in ranks])
     shaped = []
     for recording, call, form, results, clock, kwargs in ranks:
         call.check_overlaps()
@@ -294,6 +295,23 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
         if profile:
             profile.add(recording, function, (), kwargs, clock)
     return shaped
+
+
+def _check_ranks_apart(calls):
+    """Each rank has its own memory: an array that one of them writes may not be another's argument too."""
+    users = {}
+    for rank, call in enumerate(calls):
+        for argument in call.arguments:
+            users.setdefault(argument.memory.__array_interface__["data"][0], []).append((rank, call, argument))
+    for group in users.values():
+        written = next((rank for rank, call, a in group if call.recording.written(a.tensor)), None)
+        if written is not None and len(group) > 1 and group[0][2].array.size:
+            raise BadInput(
+                "bad input",
+                "ARG6",
+                f"the argument '{group[0][2].tensor.name}' is one array for ranks {[rank for rank, _, _ in group]}, and rank "
+                f"{written} writes it. Each rank has its own memory: pass each a copy.",
+            )
 
 
 def _record_call(call, function, args, kwargs, bind_names, schedule, results):

@@ -330,6 +330,17 @@ def test_python_cannot_look_at_values_of_a_launch(monkeypatch):
         sterna.launch(reduce_kernel, [(x[0], GROUP, nl.add)] * RANKS)
 
 
+def test_an_array_that_two_ranks_write_is_refused():
+    @nki.jit
+    def kernel(x, group):
+        ncc.all_reduce(srcs=[x], dsts=[x], replica_group=group, op=nl.add)
+        return x
+
+    x = np.ones((2, 4), np.float32)
+    with pytest.raises(ValueError, match="ARG6.*ranks"):
+        sterna.launch(kernel, [{"x": x, "group": GROUP}] * RANKS)
+
+
 def test_a_group_larger_than_the_launch():
     with pytest.raises(RuleError, match="CC9"):
         reduce_kernel(data((2, 4))[0], GROUP, nl.add)
