@@ -335,10 +335,12 @@ TEST_P(Formulas, DynamicAddressesTake600Cycles) {
   EXPECT_NEAR(engine_ns(w, cost, chip, false), (1000 + kStaticOverhead) / clocks.vector, 0.001);
 }
 
-TEST_P(Formulas, EveryInstructionOfTheChipHasACost) {
+/// What a document of NKI defines has an entry of its own; anything else may take its engine's default, which a
+/// prediction lists as assumed (TimingDefaults).
+TEST_P(Formulas, EveryDocumentedInstructionOfTheChipHasACost) {
   for (const TableRow& row : instruction_table()) {
     if (row.info.mnemonic.empty() || row.info.opcode <= control::DevicePrint::info.opcode) continue;
-    if (!chip.has_instruction(row.info.mnemonic)) continue;
+    if (!chip.has_instruction(row.info.mnemonic) || !row.info.source.starts_with("nki.")) continue;
     EXPECT_NE(chip.instruction_cost(row.info.mnemonic), nullptr) << row.info.mnemonic;
   }
 }
