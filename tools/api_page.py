@@ -21,7 +21,9 @@ import nki.collectives
 import nki.isa
 import nki.isa.constants
 import nki.language
+from nki import _history, _older, _unavailable
 from sterna import _core
+from sterna.settings import NKI_VERSIONS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "nki-api.md"
@@ -41,8 +43,14 @@ RECORDS = {
 
 
 def since():
-    with open(ROOT / "frontends" / "nki" / "since.toml", "rb") as file:
-        return {name: release for release, table in tomllib.load(file).items() for name in table["names"]}
+    return _older.SINCE
+
+
+def releases(name):
+    """Since when a name stands, and those of its parameters that came later."""
+    first = since().get(name, "0.2")
+    later = [f"`{p}` {release}" for p, release in _history.PARAMETERS.get(name, {}).items() if release != first]
+    return ", ".join([first, *later])
 
 
 def costs():
@@ -108,7 +116,7 @@ def cell(text):
     return str(text).replace("|", "\\|")
 
 
-def rows(prefix, module, known, priced, mentioned, instructions):
+def rows(prefix, module, priced, mentioned, instructions):
     for name, value in public(module):
         mnemonic = RECORDS.get(name, name)
         record = instructions.get(mnemonic, {}) if prefix in ("nki.isa", "nki.collectives") or name in RECORDS else {}
@@ -118,7 +126,7 @@ def rows(prefix, module, known, priced, mentioned, instructions):
         tested = ([f"{cases} golden"] if cases else []) + files[:3] + (["..."] if len(files) > 3 else [])
         yield (
             f"`{name}{signature(value)}`",
-            known.get(f"{prefix}.{name}", "0.2"),
+            releases(f"{prefix}.{name}"),
             summary(value, record),
             "; ".join(priced.get(mnemonic, [])) if record else "",
             record.get("source", ""),
@@ -127,14 +135,14 @@ def rows(prefix, module, known, priced, mentioned, instructions):
 
 
 def page():
-    known, priced, mentioned, instructions = since(), costs(), tests(), _core.instructions()
+    priced, mentioned, instructions = costs(), tests(), _core.instructions()
     out = [
         "# NKI names",
         "",
         "Made by `tools/api_page.py` from the source; `make docs` writes it anew. Every name here runs. *Since*: the release of "
-        "NKI in which the name first stands. *Cost*: formula and constants of the chip files, with their trust; what has no entry "
-        "of its own takes its engine's default (`sterna chip trn2 --sources`). The rules that each instruction checks stand with "
-        "its struct in `sterna/isa`.",
+        "NKI in which the name first stands, and those in which parameters came. *Cost*: formula and constants of the chip files, "
+        "with their trust; what has no entry of its own takes its engine's default (`sterna chip trn2 --sources`). The rules that "
+        "each instruction checks stand with its struct in `sterna/isa`.",
     ]
     for prefix, module in MODULES.items():
         out += [
@@ -145,10 +153,46 @@ def page():
             "|---|---|---|---|---|---|",
         ]
         out += [
-            "| " + " | ".join(map(cell, row)) + " |"
-            for row in rows(prefix, module, known, priced, mentioned, instructions)
+            "| " + " | ".join(map(cell, row)) + " |" for row in rows(prefix, module, priced, mentioned, instructions)
         ]
-    return "\n".join(out) + "\n"
+    return "\n".join(out + differences()) + "\n"
+
+
+def differences():
+    """What STERNA_NKI_VERSION changes beyond the names above: members, names that are gone, behaviour."""
+    out = [
+        "",
+        "## Releases",
+        "",
+        "What else differs; `STERNA_NKI_VERSION` chooses ([settings.md](settings.md)). Sources: the API stubs, release notes and "
+        "migration guides of the Neuron SDK.",
+        "",
+        "| member | since | what it is |",
+        "|---|---|---|",
+    ]
+    for name, release in sorted(since().items()):
+        if name.rpartition(".")[0] not in MODULES:
+            owner, last = _older.owner(name)
+            value = vars(owner)[last]
+            doc = "a size of the target's tiles" if isinstance(value, property) else inspect.getdoc(value)
+            out.append(f"| `{name}` | {release} | {cell(doc.splitlines()[0])} |")
+    out += ["", "| name | last in | instead |", "|---|---|---|"]
+    for name, (release, instead) in sorted(_history.REMOVED.items()):
+        out.append(f"| `{name}` | {before(release)} | removed in {release}: {instead} |")
+    for name, text in sorted(_unavailable._REMOVED.items()):
+        out.append(f"| `nki.{name}` | 0.1 | {cell(text)} |")
+    out += ["", "| name | from | behaviour | before |", "|---|---|---|---|"]
+    for name, release, now, then in sorted(_history.BEHAVIOUR):
+        out.append(f"| `{name}` | {release} | {cell(now)} | {cell(then)} |")
+    for name, defaults in sorted(_history.DEFAULTS.items()):
+        for parameter, (release, old) in defaults.items():
+            then = f"{parameter} has to be given" if old is None else f"it is {old}"
+            out.append(f"| `{name}` | {release} | {parameter} has its default of today | {then} |")
+    return out
+
+
+def before(release):
+    return NKI_VERSIONS[NKI_VERSIONS.index(release) - 1]
 
 
 def main(arguments):

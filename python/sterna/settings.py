@@ -7,14 +7,21 @@ import os
 from sterna import _core
 from sterna.faults import BadInput, warn_caller
 
+#: releases of NKI whose rules can be chosen, the newest last
+NKI_VERSIONS = ("0.2", "0.3", "0.4", "0.5", "0.6")
+
 #: set by ``sterna run --target`` and ``sterna.profile(target)``; goes before the environment
 forced_target = None
 
 
-def target():
-    """--target > NEURON_PLATFORM_TARGET_OVERRIDE > NKI_NC_VERSION > trn2."""
+def target(of_kernel=None):
+    """--target > NEURON_PLATFORM_TARGET_OVERRIDE > NKI_NC_VERSION > what the kernel itself asks for > trn2."""
     return (
-        forced_target or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or os.environ.get("NKI_NC_VERSION") or "trn2"
+        forced_target
+        or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE")
+        or os.environ.get("NKI_NC_VERSION")
+        or of_kernel
+        or "trn2"
     )
 
 
@@ -63,8 +70,24 @@ def threads():
 
 
 def nki_version():
-    """STERNA_NKI_VERSION: the release whose behaviour is wanted where releases differ."""
-    return os.environ.get("STERNA_NKI_VERSION", "0.6")
+    """STERNA_NKI_VERSION: the release whose names and behaviour are wanted where releases differ, as "0.3"."""
+    text = os.environ.get("STERNA_NKI_VERSION")
+    return _release(text) if text else NKI_VERSIONS[-1]
+
+
+@functools.cache
+def _release(text):
+    """A patch release (0.3.1) has the rules of its release."""
+    parts = text.split(".")
+    short = ".".join(parts[:2])
+    if short not in NKI_VERSIONS or len(parts) > 3 or not parts[-1].isdigit():
+        raise BadInput("bad input", "ENV1", f"STERNA_NKI_VERSION={text!r} is not known: use {', '.join(NKI_VERSIONS)}.")
+    return short
+
+
+def nki_before(release):
+    """The release whose behaviour is wanted is older than `release`, a tuple of numbers."""
+    return tuple(int(part) for part in nki_version().split(".")[:2]) < release
 
 
 @functools.cache

@@ -17,9 +17,12 @@ from nki import language as language  # noqa: E402
 from nki import typing as typing  # noqa: E402
 from nki._kernel import Kernel, cpu_simulate, jit, simulate  # noqa: E402
 from nki._unavailable import removed as _removed  # noqa: E402
+from nki._version import follow as _follow  # noqa: E402
 
 __version__ = "0.6.0"
 __all__ = ["Kernel", "collectives", "cpu_simulate", "dtype", "isa", "jit", "language", "simulate", "typing"]
+
+_follow()
 
 
 def __getattr__(name):

@@ -4,7 +4,8 @@
 import functools
 import inspect
 
-from sterna import _core, session
+from nki._version import follow
+from sterna import _core, session, settings
 from sterna.faults import BadInput
 
 
@@ -26,6 +27,7 @@ class Kernel:
     def __call__(self, *args, **kwargs):
         if _core.is_recording():
             return self.func(*args, **kwargs)
+        follow()
         return session.run(self.func, args, kwargs, **self._launch_options())
 
     def launch(self, arguments):
@@ -33,6 +35,7 @@ class Kernel:
 
         Returns a list of the ranks' results. `sterna.launch(kernel, arguments)` is the same.
         """
+        follow()
         return session.launch(self.func, list(arguments), **self._launch_options())
 
     def _launch_options(self):
@@ -41,6 +44,7 @@ class Kernel:
             "schedule": self._apply_schedule if self._schedule else None,
             "cores": self.lnc or 1,
             "grid": 0 if self.lnc is None else 1,
+            "target": self.options.get("platform_target"),
         }
 
     def __getitem__(self, lnc):
@@ -78,17 +82,24 @@ class Kernel:
                 recording.edge_by_name(producer, consumer)
 
 
-def jit(func=None, **options):
-    """Makes a kernel of a function; also `@nki.jit(mode=..., ...)`. `mode` and unknown options are accepted and ignored."""
-    if "platform_target" in options:
+def jit(fn=None, **options):
+    """Makes a kernel of a function; also `@nki.jit(mode=..., ...)`. `mode` and unknown options are accepted and ignored.
+
+    Before NKI 0.3 `platform_target` names the chip.
+    """
+    # Sources: the quickstart of Neuron SDK 2.27 (the argument sets what the environment variable sets); the update guide of
+    # NKI 0.3 (it raises an error).
+    if "platform_target" in options and not settings.nki_before((0, 3)):
         raise BadInput(
             "bad input",
             "JIT1",
-            "nki.jit(platform_target=...) is not accepted since NKI 0.3: set NEURON_PLATFORM_TARGET_OVERRIDE, or use sterna run --target.",
+            "nki.jit(platform_target=...) is not accepted since NKI 0.3: set NEURON_PLATFORM_TARGET_OVERRIDE, or use "
+            "sterna run --target; STERNA_NKI_VERSION=0.2 accepts it.",
         )
-    if func is None:
+    fn = options.pop("func", fn)  # its name in NKI 0.3
+    if fn is None:
         return lambda function: jit(function, **options)
-    return func if isinstance(func, Kernel) else Kernel(func, options=options)
+    return fn if isinstance(fn, Kernel) else Kernel(fn, options=options)
 
 
 def simulate(kernel):

@@ -7,6 +7,7 @@ import contextlib
 from nki._declare import instruction
 from nki._remarks import fail
 from sterna import _core
+from sterna.faults import warn_caller
 
 range = builtins.range
 affine_range = sequential_range = static_range = builtins.range
@@ -55,6 +56,12 @@ def _step_by_step(start, stop, step):
 
 def dynamic_range(start, stop=None, step=1):
     """A loop that runs on the device: its body is recorded once. Bounds are whole numbers or registers."""
+    warn_caller("[OLD1] nl.dynamic_range is deprecated since NKI 0.6 and will be removed; use nl.fori_loop.")
+    yield from device_range(start, stop, step)
+
+
+def device_range(start, stop=None, step=1):
+    """The loop of dynamic_range, without its remark."""
     if stop is None:
         start, stop = 0, start
     if _core.current().eager:
@@ -66,7 +73,7 @@ def dynamic_range(start, stop=None, step=1):
 
 def fori_loop(lower, upper, body_fun, step=1):
     """Runs body_fun(index register) for lower <= index < upper, on the device."""
-    for index in dynamic_range(lower, upper, step):
+    for index in device_range(lower, upper, step):
         body_fun(index)
 
 

@@ -22,7 +22,7 @@ def in_sbuf(tile):
     if not _memory.is_hbm(tile.buffer):
         return tile
     compat("COMPAT3", "An operand is in HBM and is loaded into SBUF first; the documents ask for nl.load.")
-    return nki.language.load(tile)
+    return nki._tiles.load(tile)
 
 
 def fit(tile, shape):
@@ -117,6 +117,14 @@ def _unary(name, function, alu=None):
     _define(name, alu, function, operator, f"{name} of each element.")
 
 
+def _rsqrt(x, dtype=None):
+    """By GpSimd, since NKI 0.5."""
+    x = in_sbuf(x)
+    out = _memory.allocate(x.shape, dtype or x.dtype)
+    nki.isa.tensor_scalar(out, x, _rsqrt, None, engine=nki.isa.engine.gpsimd)
+    return out
+
+
 def _unary_alu(name, alu):
     def operator(x, dtype=None):
         return unary_alu(operator, x, dtype)
@@ -163,8 +171,9 @@ for _name in (
     "arctan cos tan"
 ).split():
     _unary(_name, _name)
-for _name in "square relu sqrt rsqrt reciprocal sign abs".split():
+for _name in "square relu sqrt reciprocal sign abs".split():
     _unary(_name, _name, _name)
+_define("rsqrt", "rsqrt", "rsqrt", _rsqrt, "1 / square root of each element, by GpSimd.")
 for _name in "ceil floor trunc".split():
     _unary_alu(_name, _name)
 _constant("average", "average")

@@ -2,6 +2,7 @@
 """Names that exist elsewhere but not here, each with the reason."""
 
 from nki._remarks import fail
+from nki._version import missing
 from sterna import _core
 from sterna.faults import NotImplementedFault
 
@@ -17,7 +18,7 @@ def removed(module, name):
     """The error for an attribute that `module` does not have."""
     if name in _REMOVED and module == "nki":
         raise not_implemented(f"nki.{name}", _REMOVED[name])
-    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    raise missing(module, name)
 
 
 def not_implemented(what, why):

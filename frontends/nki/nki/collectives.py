@@ -8,6 +8,7 @@ from nki import language as nl
 from nki._declare import instruction
 from nki._objects import NKIObject
 from nki._remarks import fail as _fail
+from nki._version import missing as _missing
 from sterna import _core
 
 
@@ -193,3 +194,7 @@ def collective_permute_implicit_current_processing_rank_id(iteration_id, replica
     register = _core.current().register()
     _ring_rank_id(register, _text(replica_group), iteration_id, channel_id, name)
     return register
+
+
+def __getattr__(name):
+    raise _missing("nki.collectives", name)

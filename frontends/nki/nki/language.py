@@ -69,6 +69,7 @@ from nki._tiles import (
     var,
     where,
 )
+from nki._version import missing as _missing
 
 NkiTensor = ndarray
 
@@ -92,3 +93,7 @@ class fp32:
 
     min = -3.4028234663852886e38
     max = 3.4028234663852886e38
+
+
+def __getattr__(name):
+    raise _missing("nki.language", name)

@@ -65,6 +65,54 @@ def test_kernel_object_looks_like_the_function():
         nki.jit(platform_target="trn1")
 
 
+@pytest.fixture
+def nki_0_2(monkeypatch):
+    monkeypatch.setenv("STERNA_NKI_VERSION", "0.2")
+    yield
+    monkeypatch.undo()
+    double(np.zeros((2, 2), F32))  # the modules follow at the next call
+
+
+def test_the_chip_that_a_kernel_named_before_nki_0_3(monkeypatch, nki_0_2):
+    """`platform_target` is NEURON_PLATFORM_TARGET_OVERRIDE for one kernel (quickstart of SDK 2.27); the variable overrides it."""
+
+    def generation(x):
+        out = nl.ndarray((1, 1), nl.int32, buffer=nl.shared_hbm)
+        tile = nl.ndarray((1, 1), nl.int32, buffer=nl.sbuf)
+        nisa.memset(tile, value=nisa.get_nc_version().value)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    for variable in ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"):
+        monkeypatch.delenv(variable, raising=False)
+    x = np.zeros((1, 1), F32)
+    kernels = [nki.jit(generation)] + [nki.jit(generation, platform_target=chip) for chip in ("trn1", "trn3")]
+    # The second round may come from the kernel cache.
+    for _ in range(2):
+        assert [int(kernel(x)[0, 0]) for kernel in kernels] == [3, 2, 4]
+        assert [int(kernel[1](x)[0, 0]) for kernel in kernels] == [3, 2, 4]
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
+    assert [int(kernel(x)[0, 0]) for kernel in kernels] == [3, 3, 3]
+
+
+def test_nl_exp_is_an_operator_in_nki_0_2(nki_0_2):
+    """The table of activation functions of SDK 2.28 has it; functions on tiles, as nl.load, came with 0.3."""
+
+    @nki.jit
+    def kernel(x):
+        tile = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.activation(tile, nl.copy, tile, scale=0.5)
+        nisa.activation(tile, nl.exp, tile)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    x = np.array([[-1, 0, 2]], F32)
+    np.testing.assert_allclose(kernel(x), np.exp(x / 2), rtol=1e-6)
+    assert not hasattr(nl, "load") and not hasattr(nl, "ceil")
+
+
 def test_a_launcher_that_is_only_subscriptable():
     class Launcher:
         __name__ = "launcher"

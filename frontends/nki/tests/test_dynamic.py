@@ -324,3 +324,12 @@ def test_the_index_of_ap_counts_rows_of_a_reshaped_tensor():
 def test_the_index_of_ap_counts_rows_of_the_whole_tensor_below_a_part():
     got = copied(lambda x: x[0:2, 0:4].ap([[8, 1], [1, 4]], scalar_offset=nisa.register_alloc(3), indirect_dim=0), X)
     np.testing.assert_array_equal(got, X[3:4, 0:4])
+
+
+def test_the_index_of_ap_along_a_dimension_of_one_row_walks_over_the_dimension_before_it():
+    # (4, 4, 1, 4): dimension 2 has one row and the step of dimension 1, whose four rows an index of either can reach.
+    def third(x):
+        whole = x.reshape((4, 4, 1, 4))
+        return whole.ap([[16, 4], [1, 4]], scalar_offset=nisa.register_alloc(3), indirect_dim=2)
+
+    np.testing.assert_array_equal(copied(third, X), X.reshape(4, 4, 4)[:, 3])

@@ -8,6 +8,8 @@ from nki import language as nl
 from nki._declare import instruction
 from nki._objects import NKIObject as NKIObject
 from nki._remarks import fail as _fail
+from nki._version import before as _before
+from nki._version import missing as _missing
 from nki.isa.constants import (
     dge_mode,
     dma_engine,
@@ -207,12 +209,7 @@ def _quantize_mx(dst, src, dst_scale, ocp_scale=False, zero_padding=False, name=
 
 def quantize_mx(dst, src, dst_scale, name=None):
     """dst, dst_scale = src in blocks of 8 partitions x 4 elements; before NKI 0.5 with a scale half as large."""
-    return _quantize_mx(dst, src, dst_scale, ocp_scale=_before((0, 5)), zero_padding=_before((0, 6)), name=name)
-
-
-def _before(release):
-    """The NKI whose behaviour is wanted is older than `release`."""
-    return tuple(int(part) for part in _core.current().nki_version.split(".")[:2]) < release
+    return _quantize_mx(dst, src, dst_scale, ocp_scale=_before("0.5"), zero_padding=_before("0.6"), name=name)
 
 
 @instruction
@@ -420,7 +417,7 @@ def register_alloc(x=None):
 
 
 def _check_not_frozen(register):
-    if isinstance(register, VirtualRegister) and register.frozen:
+    if isinstance(register, _core.Register) and register.frozen:
         _fail("REG3", "The register of a loop cannot be written inside the loop.", "rule broken")
 
 
@@ -432,7 +429,7 @@ def _register_move(dst, src=None, value=None):
 def register_move(dst, src):
     """dst = src, a register or a whole number."""
     _check_not_frozen(dst)
-    return _register_move(dst, src) if isinstance(src, VirtualRegister) else _register_move(dst, None, src)
+    return _register_move(dst, src) if isinstance(src, _core.Register) else _register_move(dst, None, src)
 
 
 @instruction
@@ -464,3 +461,7 @@ def get_nc_version():
 def get_nc_sub_version():
     """Variant of the generation: always 0, since no document tells them apart."""
     return 0
+
+
+def __getattr__(name):
+    raise _missing("nki.isa", name)
