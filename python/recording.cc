@@ -272,6 +272,9 @@ PyObject* get_nki_version(PyObject* o, void*) {
 PyObject* get_name(PyObject* o, void*) {
   return PyUnicode_FromString(recording_of(o)->self->builder.program().name.c_str());
 }
+PyObject* get_parameters(PyObject* o, void*) {
+  return PyLong_FromSize_t(recording_of(o)->self->builder.program().parameters.size());
+}
 PyObject* get_host_read(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)->self->host_read); }
 PyObject* get_done(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)->self->done); }
 PyObject* get_eager(PyObject* o, void*) { return PyBool_FromLong(recording_of(o)->self->eager); }
@@ -301,6 +304,10 @@ PyMethodDef methods[] = {
     method("written", recording_written, METH_O, "written(tensor): something was stored into it."),
     method("replay", recording_replay, METH_NOARGS,
            "Runs the recorded program again; gives the number of instructions."),
+    method("saved", recording_saved, METH_NOARGS, "saved(): the program as bytes, and the remarks of its recording."),
+    method("load", recording_load, METH_VARARGS,
+           "load(bytes, warnings): becomes what saved() gave and gives its parameters; None when that cannot be."),
+    method("whole", recording_whole, METH_VARARGS, "whole(id, shape): all of a tensor."),
     method("edge", recording_edge, METH_VARARGS, "edge(producer, consumer): the second waits for the first."),
     method("edge_by_name", recording_edge_by_name, METH_VARARGS,
            "edge_by_name(producer, consumer): the same by the name= of instructions."),
@@ -325,6 +332,8 @@ PyGetSetDef getset[] = {
      nullptr},
     {"nki_version", get_nki_version, nullptr, "Release of NKI whose rules hold.", nullptr},
     {"name", get_name, nullptr, "Name of the kernel.", nullptr},
+    {"parameters", get_parameters, nullptr, "How many parameters it has; constants of the kernel are some too.",
+     nullptr},
     {"host_read", get_host_read, nullptr, "True when Python looked at a value.", nullptr},
     {"done", get_done, nullptr, "True when nothing more can be executed.", nullptr},
     {"eager", get_eager, nullptr, "True when each instruction is executed at once.", nullptr},

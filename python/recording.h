@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of Recording that stand in files of their own: results.cc, handles.cc and remarks.cc.
+// Methods of Recording that stand in files of their own: results.cc, saved.cc, handles.cc and
+// remarks.cc.
 #pragma once
 
 #include "arguments.h"
@@ -13,6 +14,11 @@ PyObject* recording_finish(PyObject* self, PyObject* args);
 PyObject* recording_result(PyObject* self, PyObject* tensor);
 PyObject* recording_written(PyObject* self, PyObject* tensor);
 PyObject* recording_replay(PyObject* self, PyObject*);
+
+// saved.cc
+PyObject* recording_saved(PyObject* self, PyObject*);
+PyObject* recording_load(PyObject* self, PyObject* args);
+PyObject* recording_whole(PyObject* self, PyObject* args);
 
 // handles.cc
 PyObject* recording_edge(PyObject* self, PyObject* args);

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from sterna import _core, arrays, cache, profiler, settings
+from sterna import _core, arrays, cache, cache_disk, forms, profiler, settings
 from sterna.arrays import numpy_dtype as numpy_dtype
 from sterna.cache import cache as kernels
 from sterna.cores import Recorder
@@ -139,10 +139,10 @@ def _unknown(dtype, shape):
     return np.broadcast_to(one, shape)
 
 
-def _new_recording(function, cores, grid):
+def _new_recording(function, cores, grid, target):
     settings.check()
     return _core.Recording(
-        settings.target(),
+        settings.target(target),
         name=getattr(function, "__name__", "kernel"),
         strict=settings.strict(),
         uninit=settings.uninit(),
@@ -155,20 +155,29 @@ def _new_recording(function, cores, grid):
     )
 
 
-def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
+def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0, target=None):
     """Records `function` on tensors in place of arrays, executes, and returns results of the caller's kind.
 
-    cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one.
+    cores: how many run it together; grid: dimensions of the grid that the caller gave, 0 without one; target: the chip
+    that the kernel names.
     """
     profile = profiler.active()
-    signature = None if profile else _signature(function, args, kwargs, schedule, cores, grid)
-    entry = kernels.take(signature.key) if signature else None
+    # Who profiles keeps the recordings, so these cannot be shared in memory.
+    signature = None
+    if not profile or (profile.values and cache_disk.folder()):
+        signature = _signature(function, args, kwargs, schedule, cores, grid, target)
+    entry = kernels.take(signature.key) if signature and not profile else None
     if entry:
         return _run_again(entry, signature)
-    seen = _dependencies(function, signature) if signature and kernels.wants(signature.key) else None
-    recording = _new_recording(function, cores, grid)
-    call = Call(recording)
+    wanted = signature and not profile and kernels.wants(signature.key)
+    seen = _dependencies(function, signature) if signature and (wanted or cache_disk.folder()) else None
+    recording = _new_recording(function, cores, grid, target)
     clock = profiler.Clock(recording) if profile else None
+    place = cache_disk.place(signature, seen) if seen else None
+    entry = place.load(recording, seen, signature) if place else None
+    if entry:
+        return _run_loaded(entry, signature, lambda: profile.add(recording, function, args, kwargs, clock), clock)
+    call = Call(recording)
     values = profile is None or profile.values
     with recording:
         results = []
@@ -183,28 +192,31 @@ def run(function, args, kwargs, bind_names, schedule=None, cores=1, grid=0):
         call.check_overlaps()
     if clock:
         clock.executed()
-    shaped = form([call.result(tensor, values) for tensor in results])
+    shaped = forms.fill(form, [call.result(tensor, values) for tensor in results])
     if profile:
         profile.add(recording, function, args, kwargs, clock)
-    elif seen and not recording.host_read and seen.hold() and _same_call(signature, function, args, kwargs):
-        # A recording that changed what it sees, or its arguments, is not kept.
-        _keep(signature, call, seen, results, form)
+    # A recording that changed what it sees, or its arguments, is not kept.
+    if seen and not recording.host_read and seen.hold() and _same_call(signature, function, args, kwargs):
+        if place:
+            place.store(recording, len(signature.arrays), results, form)
+        if wanted:
+            _keep(signature, call, seen, results, form)
     return shaped
 
 
-def _signature(function, args, kwargs, schedule, cores, grid):
+def _signature(function, args, kwargs, schedule, cores, grid, target):
     """The key of a call in the kernel cache; None when it is not cached."""
     if schedule or not cache.enabled() or settings.eager():
         return None
     options = (
-        settings.target(),
+        settings.target(target),
         cores,
         grid,
         settings.nki_version(),
         settings.strict(),
         settings.uninit(),
-        settings.threads(),
         settings.rounding_seed(),
+        settings.threads(),
     )
     try:
         signature = cache.Signature(function, options, args, kwargs, arrays.kind_of)
@@ -223,20 +235,38 @@ def _same_call(before, function, args, kwargs):
 
 
 def _run_again(entry, signature):
-    recording = entry.recording
-    call = Call(recording)
-    for (original, array), tensor in zip(signature.arrays, entry.parameters):
-        call.add_known(original, array, tensor)
     try:
         settings.check()
-        memories = [(a.__array_interface__["data"][0], a.flags.writeable, a) for _, a in signature.arrays]
-        try:
-            recording.run_again(memories)
-        finally:
-            call.copy_back()
-        return entry.form([call.result(tensor) for tensor in entry.results])
+        return _replay(entry, signature)
     finally:
         kernels.give_back(entry)
+
+
+def _replay(entry, signature):
+    """The recorded program on the caller's arrays."""
+    call = Call(entry.recording)
+    for (original, array), tensor in zip(signature.arrays, entry.parameters):
+        call.add_known(original, array, tensor)
+    memories = [(a.__array_interface__["data"][0], a.flags.writeable, a) for _, a in signature.arrays]
+    try:
+        entry.recording.run_again(memories)
+    finally:
+        call.copy_back()
+    return forms.fill(entry.form, [call.result(tensor) for tensor in entry.results])
+
+
+def _run_loaded(entry, signature, add, clock):
+    """A program from the cache on disk; it stays in memory, or with the profile."""
+    if clock:
+        clock.recorded()
+        shaped = _replay(entry, signature)
+        clock.executed()
+        add()
+        return shaped
+    try:
+        return _run_again(entry, signature)
+    finally:
+        kernels.keep(signature.key, entry)
 
 
 def _dependencies(function, signature):
@@ -247,15 +277,15 @@ def _dependencies(function, signature):
 
 
 def _keep(signature, call, dependencies, results, form):
-    if len(call.arguments) != len(signature.arrays):
-        return
+    if len(call.arguments) != len(signature.arrays) or len(call.arguments) != call.recording.parameters:
+        return  # a constant that the kernel made is bound to the memory that it had
     parameters = [argument.tensor for argument in call.arguments]
     entry = cache.Entry(call.recording, dependencies, parameters, results, form)
     call.recording.release()
     kernels.keep(signature.key, entry)
 
 
-def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
+def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0, target=None):
     """The same for several ranks, which meet in collectives. `arguments`: keyword arguments, one mapping a rank.
 
     Returns a list of what each rank's call returns. Ranks are recorded one after the other and executed together.
@@ -269,7 +299,7 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
                 "CC15",
                 f"launch takes a dict of keyword arguments for each rank, not a {type(kwargs).__name__}.",
             )
-        recording = _new_recording(function, cores, grid)
+        recording = _new_recording(function, cores, grid, target)
         recording.as_rank()
         call = Call(recording)
         clock = profiler.Clock(recording) if profile else None
@@ -291,7 +321,7 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0):
         call.check_overlaps()
         if clock:
             clock.executed()
-        shaped.append(form([call.result(tensor) for tensor in results]))
+        shaped.append(forms.fill(form, [call.result(tensor) for tensor in results]))
         if profile:
             profile.add(recording, function, (), kwargs, clock)
     return shaped
@@ -315,7 +345,7 @@ def _check_ranks_apart(calls):
 
 
 def _record_call(call, function, args, kwargs, bind_names, schedule, results):
-    """Records on tensors in place of arrays; appends the kernel's results and gives the function that puts arrays in their places."""
+    """Records on tensors in place of arrays; appends the kernel's results and gives their form."""
     tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
     named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
     return _record_cores(call.recording, lambda: _record(call.recording, function, tensors, named, schedule), results)
@@ -334,15 +364,15 @@ def _record(recording, function, tensors, named, schedule):
 
 
 def _record_cores(recording, record, results):
-    """Records every core; appends the kernel's results to `results` and gives the function that puts arrays in their places."""
+    """Records every core; appends the kernel's results to `results` and gives their form."""
     if recording.cores == 1:
-        return _flatten(record(), results)
-    forms = []
+        return forms.flatten(record(), results)
+    of_cores = []
     for core, returned in enumerate(Recorder(recording, record).run()):
         of_core = []
         if returned is None and core > 0:
             continue
-        forms.append(_flatten(returned, of_core))
+        of_cores.append(forms.flatten(returned, of_core))
         if core == 0:
             results.extend(of_core)
         elif [tensor.tensor_id for tensor in of_core] != [tensor.tensor_id for tensor in results]:
@@ -351,7 +381,7 @@ def _record_cores(recording, record, results):
                 "LNC8",
                 f"Core {core} returns other tensors than core 0. Every core returns the same tensors in nl.shared_hbm.",
             )
-    return forms[0]
+    return of_cores[0]
 
 
 def enter(function, args, kwargs):
@@ -360,25 +390,6 @@ def enter(function, args, kwargs):
 
 
 _core.set_hook("entry", enter.__code__)
-
-
-def _flatten(returned, results):
-    """Appends the tensors in `returned` to `results`; gives the function that puts their arrays in the same places.
-
-    Lists come back as tuples, as from the official simulator.
-    """
-    if returned is None:
-        return lambda made: None
-    if isinstance(returned, (list, tuple)):
-        forms = [_flatten(item, results) for item in returned]
-        plain = type(returned) if hasattr(returned, "_fields") else None
-        return lambda made: plain(*(f(made) for f in forms)) if plain else tuple(f(made) for f in forms)
-    if isinstance(returned, dict):
-        named = {key: _flatten(item, results) for key, item in returned.items()}
-        return lambda made: {key: f(made) for key, f in named.items()}
-    index = len(results)
-    results.append(returned)
-    return lambda made: made[index]
 
 
 def _show_warning(rule, message, file, line):
