@@ -51,7 +51,7 @@ bool Defined::test_slow(const Box& box) {
 void Defined::mark_slow(const Box& box) {
   if (box.row_begin >= box.row_end || box.byte_begin >= box.byte_end) return;
   if (!bits_.empty()) {
-    set_bits(box, true);
+    set_bits(box);
     // A full rectangle is worth remembering: the next tests hit it at once.
     if (count_ > 0 && join(boxes_[0], box) && boxes_[0].contains({0, rows_, 0, row_bytes_})) whole_ = true;
     return;
@@ -64,7 +64,7 @@ void Defined::mark_slow(const Box& box) {
   }
   if (count_ == kBoxes) {
     to_bitmap();
-    set_bits(box, true);
+    set_bits(box);
     return;
   }
   boxes_[count_++] = grown;
@@ -94,12 +94,16 @@ void Defined::clear(const Box& box) {
     to_bitmap();
   }
   count_ = 0;
-  set_bits(box, false);
+  clear_bits(box);
 }
 
 bool Defined::test_byte(int64_t row, int64_t byte) const {
   if (whole_) return true;
-  if (!bits_.empty()) return (bits_[static_cast<size_t>(row * words_ + byte / 64)] >> (byte % 64)) & 1;
+  if (!bits_.empty()) {
+    const int64_t word = byte / 64;
+    const uint64_t known = groups_[static_cast<size_t>(row / kGroup * words_ + word)];
+    return ((known | bits_[static_cast<size_t>(row * words_ + word)]) >> (byte % 64)) & 1;
+  }
   for (int i = 0; i < count_; ++i)
     if (boxes_[i].contains({row, row + 1, byte, byte + 1})) return true;
   return false;
@@ -112,39 +116,76 @@ void Defined::first_undefined(const Box& box, int64_t& row, int64_t& byte) const
 }
 
 void Defined::to_bitmap() {
+  const auto groups = static_cast<size_t>((rows_ + kGroup - 1) / kGroup * words_);
+  groups_.assign(groups, 0);
+  some_.assign(groups, 0);
   bits_.assign(static_cast<size_t>(rows_ * words_), 0);
-  for (int i = 0; i < count_; ++i) set_bits(boxes_[i], true);
+  for (int i = 0; i < count_; ++i) set_bits(boxes_[i]);
   count_ = std::min(count_, 1);
 }
 
-void Defined::set_bits(const Box& box, bool value) {
+/// f(group, first row, last row + 1, true when these are all rows of the group, word, mask) for each word of the box.
+/// Ends early when f gives false.
+template <class F>
+void Defined::for_each_part(const Box& box, const F& f) const {
   const int64_t first = box.byte_begin / 64, last = (box.byte_end - 1) / 64;
   const uint64_t head = ~uint64_t{0} << (box.byte_begin % 64);
   const uint64_t tail = ~uint64_t{0} >> (63 - (box.byte_end - 1) % 64);
-  for (int64_t r = box.row_begin; r < box.row_end; ++r) {
-    uint64_t* row = bits_.data() + r * words_;
+  for (int64_t row = box.row_begin; row < box.row_end;) {
+    const int64_t group = row / kGroup, group_end = std::min(rows_, (group + 1) * kGroup);
+    const int64_t end = std::min(box.row_end, group_end);
+    const bool all = row == group * kGroup && end == group_end;
     for (int64_t w = first; w <= last; ++w) {
       const uint64_t mask = (w == first ? head : ~uint64_t{0}) & (w == last ? tail : ~uint64_t{0});
-      if (value)
-        row[w] |= mask;
-      else
-        row[w] &= ~mask;
+      if (!f(group, row, end, all, w, mask)) return;
     }
+    row = end;
   }
 }
 
-bool Defined::all_bits(const Box& box) const {
-  const int64_t first = box.byte_begin / 64, last = (box.byte_end - 1) / 64;
-  const uint64_t head = ~uint64_t{0} << (box.byte_begin % 64);
-  const uint64_t tail = ~uint64_t{0} >> (63 - (box.byte_end - 1) % 64);
-  for (int64_t r = box.row_begin; r < box.row_end; ++r) {
-    const uint64_t* row = bits_.data() + r * words_;
-    for (int64_t w = first; w <= last; ++w) {
-      const uint64_t mask = (w == first ? head : ~uint64_t{0}) & (w == last ? tail : ~uint64_t{0});
-      if ((row[w] & mask) != mask) return false;
+void Defined::set_bits(const Box& box) {
+  for_each_part(box, [&](int64_t group, int64_t row, int64_t end, bool all, int64_t word, uint64_t mask) {
+    uint64_t& known = groups_[static_cast<size_t>(group * words_ + word)];
+    if (all) {
+      known |= mask;
+    } else if ((known & mask) != mask) {
+      some_[static_cast<size_t>(group * words_ + word)] |= mask;
+      for (int64_t r = row; r < end; ++r) bits_[static_cast<size_t>(r * words_ + word)] |= mask;
     }
-  }
-  return true;
+    return true;
+  });
+}
+
+void Defined::clear_bits(const Box& box) {
+  for_each_part(box, [&](int64_t group, int64_t row, int64_t end, bool all, int64_t word, uint64_t mask) {
+    uint64_t& known = groups_[static_cast<size_t>(group * words_ + word)];
+    uint64_t& some = some_[static_cast<size_t>(group * words_ + word)];
+    const int64_t begin = group * kGroup;
+    if (!all && (known & mask) != 0) {  // what the group knew, its rows know now
+      some |= known & mask;
+      for (int64_t r = begin; r < std::min(rows_, begin + kGroup); ++r)
+        bits_[static_cast<size_t>(r * words_ + word)] |= known & mask;
+    }
+    known &= ~mask;
+    if ((some & mask) != 0)
+      for (int64_t r = row; r < end; ++r) bits_[static_cast<size_t>(r * words_ + word)] &= ~mask;
+    if (all) some &= ~mask;
+    return true;
+  });
+}
+
+bool Defined::all_bits(const Box& box) {
+  bool good = true;
+  for_each_part(box, [&](int64_t group, int64_t row, int64_t end, bool all, int64_t word, uint64_t mask) {
+    uint64_t& known = groups_[static_cast<size_t>(group * words_ + word)];
+    const uint64_t rest = mask & ~known;
+    if (rest == 0) return true;
+    good = (some_[static_cast<size_t>(group * words_ + word)] & rest) == rest;
+    for (int64_t r = row; good && r < end; ++r) good = (bits_[static_cast<size_t>(r * words_ + word)] & rest) == rest;
+    if (good && all) known |= rest;  // written in parts, now whole
+    return good;
+  });
+  return good;
 }
 
 }  // namespace sterna

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Definedness: which bytes of a storage hold a value. One bit a byte in meaning; kept as a few rectangles as long
-// as those say it exactly, which makes the usual questions O(1), and as a bitmap from then on.
+// as those say it exactly, which makes the usual questions O(1), and as bitmaps from then on: one of groups of 32 rows,
+// since instructions start at partitions 0, 32, 64 and 96 and mostly take all rows of a group, and one of single rows.
 #pragma once
 
 #include <cstdint>
@@ -43,17 +44,23 @@ class Defined {
 
  private:
   static constexpr int kBoxes = 8;
+  static constexpr int64_t kGroup = 32;  // rows that share a word in `groups_`
   bool test_slow(const Box& box);
   void mark_slow(const Box& box);
   void to_bitmap();
-  void set_bits(const Box& box, bool value);
-  bool all_bits(const Box& box) const;
+  void set_bits(const Box& box);
+  void clear_bits(const Box& box);
+  bool all_bits(const Box& box);
+  template <class F>
+  void for_each_part(const Box& box, const F& f) const;
 
   int64_t rows_ = 0, row_bytes_ = 0, words_ = 0;
   bool whole_ = false;
   int count_ = 0;
   Box boxes_[kBoxes];
-  std::vector<uint64_t> bits_;  // empty: the boxes are exact
+  // A byte is defined when its bit is set in the word of its group (all rows of the group are) or in that of its row.
+  // `some_`: the groups in which a row may have bits of its own. Empty: the boxes are exact.
+  std::vector<uint64_t> groups_, some_, bits_;
 };
 
 }  // namespace sterna

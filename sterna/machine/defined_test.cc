@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace sterna {
@@ -30,9 +31,15 @@ class Random {
  public:
   explicit Random(uint32_t seed) : generator_(seed) {}
   int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(generator_); }
+  /// Half of them start and end at groups of 32 rows, as tiles do.
   Defined::Box box(int64_t rows, int64_t bytes) {
-    const int64_t r = below(rows), b = below(bytes);
-    return {r, r + 1 + below(rows - r), b, b + 1 + below(bytes - b)};
+    const int64_t b = below(bytes), b_end = b + 1 + below(bytes - b), groups = (rows + 31) / 32;
+    if (below(2) == 0) {
+      const int64_t g = below(groups), g_end = g + 1 + below(groups - g);
+      return {32 * g, std::min(rows, 32 * g_end), b, b_end};
+    }
+    const int64_t r = below(rows);
+    return {r, r + 1 + below(rows - r), b, b_end};
   }
 
  private:
@@ -69,6 +76,7 @@ TEST(Defined, AgreesWithOneFlagAByte) {
       exercise(5, 200, seed % 2 == 0, seed, clears);
       exercise(1, 64, false, seed + 100, clears);
       exercise(9, 3, true, seed + 200, clears);
+      exercise(72, 70, seed % 2 == 0, seed + 300, clears);
       if (::testing::Test::HasFatalFailure()) return;
     }
 }
