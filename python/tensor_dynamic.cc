@@ -198,8 +198,11 @@ BaseShape base_shape(const TensorInfo& tensor, const View& view) {
   return out;
 }
 
-/// What an index moves: rows along `dim`, counted in elements of the view's type.
+/// What an index moves: rows along `dim`, counted in elements of the view's type. A dimension of one row has the step
+/// of the dimension before it, so that an index of it walks over the rows of that one: kernels look a dimension up by
+/// its step.
 Result<DynamicOffset> walk(const BaseShape& base, int dim, const View& view) {
+  while (dim > 0 && base.counts[dim] == 1) --dim;
   DynamicOffset offset;
   int64_t bytes = size_of(base.dtype);
   for (int d = dim + 1; d < base.ndim; ++d) bytes *= base.counts[d];

@@ -281,6 +281,27 @@ def test_ranks_get_their_own_inputs():
 # --- cases that need much memory
 
 
+def test_a_process_that_grows_past_its_part_is_told_once():
+    told = []
+    watch = machine.Watch(machine.used_bytes() + (64 << 20), lambda: told.append(machine.used_bytes()))
+
+    def work(megabytes):
+        kept = [bytearray(b"x") * (1 << 20) for _ in range(megabytes)]
+        end = time.process_time() + 3 * machine.Watch.SECONDS
+        while time.process_time() < end:
+            pass
+        return kept
+
+    with watch.over():
+        work(1)
+        assert not told
+        work(96)
+        work(96)
+    assert len(told) == 1 and told[0] > watch.limit
+    work(96)
+    assert len(told) == 1
+
+
 def test_whoever_wants_the_machine_alone_waits_and_newcomers_wait_behind(tmp_path):
     events = []
     first, heavy, late = (machine.Share(tmp_path) for _ in range(3))

@@ -60,6 +60,7 @@ class _Cases:
         self.totals = figures.Totals()
         self.counter = figures.Counter(predict=not config.option.sterna_no_timing)
         self.share = machine.Share()
+        self.watch = machine.Watch(self.heavy_bytes, self.wait_until_alone)
         self.collecting = 0.0
         self._extra = figures.empty()
         self._failed = 0.0
@@ -74,16 +75,20 @@ class _Cases:
     @contextlib.contextmanager
     def kernel(self):
         """Around the simulation of a case; the time of a call that raised is what nothing else accounts for."""
-        before = self._kernel_seconds()
+        before, waited = self._kernel_seconds(), self._extra["wait"]
         start = time.perf_counter()
+
+        def spent():
+            return time.perf_counter() - start - (self._extra["wait"] - waited)
+
         try:
             yield
         except Exception:
             known = self._kernel_seconds() - before
-            self._extra["failed"] += max(0.0, time.perf_counter() - start - known)
+            self._extra["failed"] += max(0.0, spent() - known)
             raise
-        # Ranks run side by side, and each counts the time until all have ended.
-        surplus = self._kernel_seconds() - before - (time.perf_counter() - start)
+        # Ranks run side by side, and each counts the time until all have ended; a wait for memory is nobody's work.
+        surplus = self._kernel_seconds() - before - spent()
         self.counter.sums["values"] -= max(0.0, surplus)
 
     def _kernel_seconds(self):
@@ -119,9 +124,13 @@ class _Cases:
         # Where memory is short already, a case does not start beside others.
         short = machine.available_bytes() < machine.total_bytes() // 4
         start = time.perf_counter()
-        with self.share.held(alone=short):
+        with self.share.held(alone=short), self.watch.over():
             self._waited_before = time.perf_counter() - start
-            return (yield)
+            try:
+                return (yield)
+            finally:
+                if machine.used_bytes() > self.heavy_bytes // 2:
+                    machine.give_back()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):

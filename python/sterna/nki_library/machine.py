@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases that need much memory run alone: a lock between processes, and estimates of what a case needs.
+"""Cases that need much memory run alone: a lock between processes, estimates of what a case needs, and a watch over its growth.
 
 Every case holds the machine together with others. A heavy one gives its part back, and waits until nobody else holds any.
 """
 
 import contextlib
+import ctypes
 import fcntl
+import gc
 import os
+import signal
 import tempfile
 
 import numpy as np
@@ -32,6 +35,22 @@ def available_bytes():
     except OSError:
         pass
     return total_bytes()
+
+
+def used_bytes():
+    """Resident memory of this process; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def give_back():
+    """Returns to the system what this process has freed, cycles of objects included."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library: nothing to ask
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def array_bytes(value):
@@ -97,3 +116,32 @@ class Share:
             fcntl.flock(self._lock, kind)
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+
+class Watch:
+    """Calls `grown` once, in the main thread, between two steps of Python, when this process holds more than `limit` bytes.
+
+    A case's inputs and reference exist before anything can be estimated from them. The timer counts processor time: memory
+    does not grow without, and a process that sleeps is not woken.
+    """
+
+    SECONDS = 0.1
+
+    def __init__(self, limit, grown):
+        self.limit, self.grown = limit, grown
+
+    @contextlib.contextmanager
+    def over(self):
+        """Watches for the time of a block."""
+        before = signal.signal(signal.SIGVTALRM, self._look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.SECONDS, self.SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+
+    def _look(self, number, frame):
+        if used_bytes() > self.limit:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            self.grown()
