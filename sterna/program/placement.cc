@@ -7,6 +7,7 @@
 
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
+#include "sterna/program/pack_lives.h"
 
 namespace sterna {
 namespace {
@@ -151,8 +152,32 @@ class Placer {
         coverage_(free_.capacity()),
         out_(out) {}
 
-  /// `lives` in order of `from`.
+  /// `lives` in order of `from`. In program order first; where that leaves too many small holes, with all lives in
+  /// view.
   Status run(const std::vector<Life>& lives, int64_t* peak) {
+    Status placed = Placer(*this).in_order(lives, peak);
+    if (placed || !pack(lives)) return placed;
+    packed_ = true;
+    return in_order(lives, peak);
+  }
+
+ private:
+  /// Finds places for all tensors without one at once; false when they do not fit.
+  bool pack(const std::vector<Life>& lives) const {
+    std::vector<LiveBytes> all;
+    for (const Life& life : lives) {
+      const TensorInfo& t = info(life);
+      const int64_t bytes = t.free_bytes();
+      if (t.has_address && t.address_byte + bytes > free_.capacity()) return false;
+      all.push_back(
+          {life.from, life.until, bytes, t.has_address ? int64_t{t.address_byte} : -1, bytes <= unit_ ? unit_ : 0});
+    }
+    if (!pack_lives(all, free_.capacity(), kAlign)) return false;
+    for (size_t i = 0; i < lives.size(); ++i) out_.byte[lives[i].tensor] = static_cast<uint32_t>(all[i].at);
+    return true;
+  }
+
+  Status in_order(const std::vector<Life>& lives, int64_t* peak) {
     for (const Life& life : lives)
       if (info(life).has_address) addressed_.push_back(life);
     for (const Life& life : lives) {
@@ -166,7 +191,6 @@ class Placer {
     return {};
   }
 
- private:
   const TensorInfo& info(const Life& life) const { return program_.tensors[life.tensor]; }
   Range range(const Life& life) const {
     const int64_t begin = out_.byte[life.tensor];
@@ -185,7 +209,7 @@ class Placer {
         coverage_.add(r, -1);
       } else {
         placed_bytes_ -= r.end - r.begin;
-        free_.give_back(r);
+        if (!packed_) free_.give_back(r);
       }
     }
   }
@@ -214,6 +238,10 @@ class Placer {
     const int64_t bytes = info(life).free_bytes();
     note_live(life);
     if (bytes == 0) return {};
+    if (packed_) {
+      placed_bytes_ += bytes;
+      return {};
+    }
     const Ranges blocked = blocked_for(life);
     int64_t at = -1;
     if (unit_ > 0) {  // whole banks first, so that a matmul and a copy do not meet in one
@@ -284,6 +312,7 @@ class Placer {
   std::vector<Life> live_;  // a heap: the first to end is in front
   std::vector<Life> addressed_;
   size_t addressed_seen_ = 0;
+  bool packed_ = false;  ///< every tensor has its place already
   int64_t next_ = 0, placed_bytes_ = 0;
 };
 

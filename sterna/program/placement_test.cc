@@ -140,6 +140,45 @@ TEST_F(Placing, LiveTensorsNeverOverlap) {
     }
 }
 
+TEST_F(Placing, PiecesInProgramOrderArePackedWithAllLivesInView) {
+  // Five fifths; the first, third and fifth end, and half of the memory is wanted while the two others live.
+  const int64_t fifth = sbuf_bytes() / 5 / 4 * 4;
+  uint32_t parts[5];
+  for (uint32_t& part : parts) part = sbuf(fifth);
+  for (int i : {0, 2, 4}) touch(parts[i]);
+  const uint32_t half = sbuf(sbuf_bytes() / 2);
+  for (uint32_t id : {half, parts[1], parts[3]}) touch(id);
+  const Placement p = place();
+  for (int i : {1, 3}) {
+    const int64_t at = p.byte[parts[i]], other = p.byte[half];
+    EXPECT_TRUE(at + fifth <= other || other + sbuf_bytes() / 2 <= at);
+  }
+  EXPECT_EQ(p.sbuf_peak, 5 * fifth);
+}
+
+TEST_F(Placing, PackedTensorsKeepClearOfAddressesAndOfBankBorders) {
+  // 1.5 KB do not fit beside 0.8 KB in a bank; in program order the small ones take one bank each.
+  const uint32_t fixed = add(Memory::kPsum, 2048, 128, 2048);
+  std::vector<uint32_t> small, large;
+  for (int i = 0; i < 7; ++i) small.push_back(psum(800));
+  for (int i = 0; i < 3; ++i) large.push_back(psum(1500));
+  for (uint32_t id : small) touch(id);
+  for (uint32_t id : large) touch(id);
+  touch(fixed);
+  const Placement p = place();
+  std::vector<uint32_t> all = small;
+  all.insert(all.end(), large.begin(), large.end());
+  for (uint32_t a : all) {
+    const int64_t bytes = builder.tensor(a).free_bytes();
+    EXPECT_EQ(p.byte[a] / 2048, (p.byte[a] + bytes - 1) / 2048);
+    EXPECT_NE(p.byte[a] / 2048, 1u);
+    for (uint32_t b : all)
+      if (a != b) {
+        EXPECT_TRUE(p.byte[a] + bytes <= p.byte[b] || p.byte[b] + builder.tensor(b).free_bytes() <= p.byte[a]);
+      }
+  }
+}
+
 TEST_F(Placing, AvoidsAnAddressThatComesToLifeLater) {
   const uint32_t first = sbuf(1024);
   const uint32_t fixed = add(Memory::kSbuf, 4096, 128, 0);
