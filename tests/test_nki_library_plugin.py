@@ -281,6 +281,58 @@ def test_ranks_get_their_own_inputs():
 # --- cases that need much memory
 
 
+def test_the_second_of_two_that_want_the_machine_alone_gives_way(tmp_path):
+    first, second, other = (machine.Share(tmp_path) for _ in range(3))
+    waits = threading.Event()
+
+    def run_first():
+        with first.held():
+            waits.set()
+            first.take_alone()
+
+    with other.held(), second.held():
+        thread = threading.Thread(target=run_first)
+        thread.start()
+        waits.wait(10)
+        time.sleep(0.1)
+        with pytest.raises(machine.GivesWay):
+            second.take_alone()
+        assert not first.alone and not second.alone
+    thread.join(10)
+    assert first.waited
+    with second.held():
+        second.take_alone()
+        assert second.alone
+
+
+GROWS = """
+    import os
+    import pytest
+    from sterna.nki_library import machine
+
+    attempts = []
+
+    def test_grows(pytestconfig):
+        cases = pytestconfig.pluginmanager.get_plugin("sterna-nki-library")
+        attempts.append(cases.share.alone)
+        if len(attempts) == 1:
+            waiting = machine.Share()
+            machine.fcntl.flock(waiting._gate, machine.fcntl.LOCK_EX)
+            try:
+                cases.wait_until_alone()
+            finally:
+                os.close(waiting._gate)
+
+    def test_saw_it_begin_again_alone():
+        assert attempts == [False, True]
+"""
+
+
+def test_a_case_that_gives_way_begins_again_alone_and_is_reported_once(suite):
+    done = suite(GROWS)
+    assert "2 passed" in done.stdout and "failed" not in done.stdout, done.stdout + done.stderr
+
+
 def test_a_process_that_grows_past_its_part_is_told_once():
     told = []
     watch = machine.Watch(machine.used_bytes() + (64 << 20), lambda: told.append(machine.used_bytes()))

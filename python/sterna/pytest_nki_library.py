@@ -10,6 +10,7 @@ import os
 import time
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from sterna.nki_library import figures, harness, machine, modules, rates
 
@@ -64,12 +65,17 @@ class _Cases:
         self.collecting = 0.0
         self._extra = figures.empty()
         self._failed = 0.0
+        self._start_over = False
 
     # --- what the harness tells
 
     def wait_until_alone(self):
         start = time.perf_counter()
-        self.share.take_alone()
+        try:
+            self.share.take_alone()
+        except machine.GivesWay:
+            self._start_over = True
+            raise
         self._extra["wait"] += time.perf_counter() - start
 
     @contextlib.contextmanager
@@ -119,15 +125,27 @@ class _Cases:
             self.collecting = time.perf_counter() - start
             self._join()
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         # Where memory is short already, a case does not start beside others.
         short = machine.available_bytes() < machine.total_bytes() // 4
-        start = time.perf_counter()
-        with self.share.held(alone=short), self.watch.over():
-            self._waited_before = time.perf_counter() - start
+        self._began = time.perf_counter()
+        reports = self._run(item, nextitem, alone=short)
+        if self._start_over:  # two grew at once: this one gave way, and begins again when it can be alone
+            item._initrequest()
+            reports = self._run(item, nextitem, alone=True)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _run(self, item, nextitem, alone):
+        self._start_over = False
+        with self.share.held(alone=alone), self.watch.over():
+            self._waited_before = time.perf_counter() - self._began
             try:
-                return (yield)
+                return runtestprotocol(item, nextitem=nextitem, log=False)
             finally:
                 if machine.used_bytes() > self.heavy_bytes // 2:
                     machine.give_back()

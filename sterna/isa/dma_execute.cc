@@ -2,6 +2,7 @@
 #include "sterna/isa/dma_execute.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "sterna/base/text.h"
 #include "sterna/machine/rows.h"
@@ -96,6 +97,32 @@ std::vector<ElementState> gathered_states(Machine& m, const View& plain, const s
   return out;
 }
 
+/// Every row is inside and defined: nothing is to be kept or marked by element.
+bool rows_are_whole(Machine& m, const View& plain, const std::vector<int64_t>& places) {
+  View row = plain;
+  row.dims[0].count = 1;
+  return std::all_of(places.begin(), places.end(), [&](int64_t place) {
+    row.offset = plain.offset + place;
+    return place >= 0 && m.is_defined(row);
+  });
+}
+
+/// Rows side by side first: a transpose of many rows works on whole cache lines, one of a single row on single
+/// elements.
+void turn_gathered(const Operand& d, const std::byte* base, const std::vector<int64_t>& offsets, Turned t,
+                   int64_t size) {
+  const int64_t part = t.last * size, pitch = part * static_cast<int64_t>(t.middle.size());
+  std::vector<std::byte> rows(static_cast<size_t>(pitch) * offsets.size());
+  std::byte* to = rows.data();
+  for (int64_t offset : offsets)
+    for (int64_t middle : t.middle) {
+      std::memcpy(to, base + offset + middle, static_cast<size_t>(part));
+      to += part;
+    }
+  for (size_t i = 0; i < t.middle.size(); ++i) t.middle[i] = static_cast<int64_t>(i) * part;
+  turn_rows(d, rows.data(), pitch, t, 0, t.rows);
+}
+
 /// Gather, then transpose: row r of src is the one that the r-th index names, indices read column by column.
 Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mode) {
   View plain = src;
@@ -118,10 +145,18 @@ Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mo
   STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
   STERNA_TRY(check_indirect(s, src, mode, m, "src"));
   const Turned t = turned(src);
-  const std::vector<ElementState> states = gathered_states(m, plain, places);
-  for (int64_t r = 0; r < t.rows; ++r)
-    if (offsets[static_cast<size_t>(r)] >= 0) turn_rows(d, s.base + offsets[static_cast<size_t>(r)], 0, t, r, 1);
-  m.mark_elements(dst, turn_states(states, t));
+  const bool whole = rows_are_whole(m, plain, places);
+  const std::vector<ElementState> states = whole ? std::vector<ElementState>{} : gathered_states(m, plain, places);
+  if (whole && t.last_stride == size_of(src.dtype)) {
+    turn_gathered(d, s.base, offsets, t, size_of(src.dtype));
+  } else {
+    for (int64_t r = 0; r < t.rows; ++r)
+      if (offsets[static_cast<size_t>(r)] >= 0) turn_rows(d, s.base + offsets[static_cast<size_t>(r)], 0, t, r, 1);
+  }
+  if (whole)
+    m.mark_defined(dst);
+  else
+    m.mark_elements(dst, turn_states(states, t));
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include "sterna/machine/defined.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace sterna {
 namespace {
@@ -97,22 +98,33 @@ void Defined::clear(const Box& box) {
   clear_bits(box);
 }
 
-bool Defined::test_byte(int64_t row, int64_t byte) const {
-  if (whole_) return true;
+int64_t Defined::next_undefined(int64_t row, int64_t begin, int64_t end) const {
+  if (whole_) return end;
   if (!bits_.empty()) {
-    const int64_t word = byte / 64;
-    const uint64_t known = groups_[static_cast<size_t>(row / kGroup * words_ + word)];
-    return ((known | bits_[static_cast<size_t>(row * words_ + word)]) >> (byte % 64)) & 1;
+    const uint64_t* group = groups_.data() + row / kGroup * words_;
+    const uint64_t* bits = bits_.data() + row * words_;
+    for (int64_t at = begin; at < end; at = (at / 64 + 1) * 64) {
+      const uint64_t missing = ~(group[at / 64] | bits[at / 64]) >> (at % 64);
+      if (missing != 0) return std::min(end, at + std::countr_zero(missing));
+    }
+    return end;
   }
-  for (int i = 0; i < count_; ++i)
-    if (boxes_[i].contains({row, row + 1, byte, byte + 1})) return true;
-  return false;
+  for (bool moved = true; moved && begin < end;) {
+    moved = false;
+    for (int i = 0; i < count_; ++i)
+      if (boxes_[i].contains({row, row + 1, begin, begin + 1})) {
+        begin = boxes_[i].byte_end;
+        moved = true;
+      }
+  }
+  return std::min(begin, end);
 }
 
 void Defined::first_undefined(const Box& box, int64_t& row, int64_t& byte) const {
-  for (row = box.row_begin; row < box.row_end; ++row)
-    for (byte = box.byte_begin; byte < box.byte_end; ++byte)
-      if (!test_byte(row, byte)) return;
+  for (row = box.row_begin; row < box.row_end; ++row) {
+    byte = next_undefined(row, box.byte_begin, box.byte_end);
+    if (byte < box.byte_end) return;
+  }
 }
 
 void Defined::to_bitmap() {

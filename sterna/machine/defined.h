@@ -40,7 +40,9 @@ class Defined {
   }
   void mark_all() { whole_ = true; }
   void clear(const Box& box);
-  bool test_byte(int64_t row, int64_t byte) const;
+  bool test_byte(int64_t row, int64_t byte) const { return next_undefined(row, byte, byte + 1) > byte; }
+  /// The first byte of [begin, end) in the row that is not defined; `end` without one.
+  int64_t next_undefined(int64_t row, int64_t begin, int64_t end) const;
 
  private:
   static constexpr int kBoxes = 8;

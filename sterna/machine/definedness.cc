@@ -165,8 +165,7 @@ Status Machine::undefined_read(const View& view, const char* what, UninitPolicy 
   const int64_t size = size_of(view.dtype);
   for_each_box(view, [&](const Defined::Box& box) {
     for (int64_t r = box.row_begin; r < box.row_end; ++r)
-      for (int64_t b = box.byte_begin; b < box.byte_end; ++b) {
-        if (s.defined->test_byte(r, b)) continue;
+      for (int64_t b = box.byte_begin; (b = s.defined->next_undefined(r, b, box.byte_end)) < box.byte_end; ++b) {
         std::byte* at = t.on_chip() ? s.data + (r - s.row0) * s.pitch + (b - s.byte0) : s.data + r * s.row_bytes + b;
         *at = pattern[(b - s.byte0) % size];
       }
@@ -327,8 +326,7 @@ std::vector<ElementState> Machine::element_states(const View& view) {
   const int size = size_of(view.dtype);
   for_each_element(view, [&](size_t element, int64_t row, int64_t byte) {
     if (row < 0) return;
-    bool all = true;
-    for (int b = 0; b < size; ++b) all = all && defined.test_byte(row, byte + b);
+    const bool all = defined.next_undefined(row, byte, byte + size) == byte + size;
     out[element] = all ? ElementState::kDefined : ElementState::kUndefined;
   });
   return out;
@@ -338,15 +336,27 @@ void Machine::set_element_states(const View& view, const std::vector<ElementStat
   Storage& s = *storages_[view.tensor];
   s.written = true;
   const int size = size_of(view.dtype);
-  for_each_element(view, [&](size_t element, int64_t row, int64_t byte) {
-    if (row < 0 || states[element] == ElementState::kKeep) return;
-    const Defined::Box box{row, row + 1, byte, byte + size};
-    if (states[element] == ElementState::kDefined)
-      s.defined->mark(box);
+  Defined::Box run{};  // elements of one state that adjoin
+  ElementState state = ElementState::kKeep;
+  const auto set_run = [&] {
+    if (state == ElementState::kKeep) return;
+    if (state == ElementState::kDefined)
+      s.defined->mark(run);
     else
-      s.defined->clear(box);
-    forget_matmuls(view.tensor, box);
+      s.defined->clear(run);
+    forget_matmuls(view.tensor, run);
+  };
+  for_each_element(view, [&](size_t element, int64_t row, int64_t byte) {
+    const ElementState next = row < 0 ? ElementState::kKeep : states[element];
+    if (next == state && row == run.row_begin && byte == run.byte_end) {
+      run.byte_end += size;
+      return;
+    }
+    set_run();
+    state = next;
+    run = {row, row + 1, byte, byte + size};
   });
+  set_run();
 }
 
 std::vector<ElementState> Machine::element_states_if_partial(const View& view) {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases that need much memory run alone: a lock between processes, estimates of what a case needs, and a watch over its growth.
 
-Every case holds the machine together with others. A heavy one gives its part back, and waits until nobody else holds any.
+Every case holds the machine together with others. A heavy one gives its part back, and waits until nobody else holds any. When two
+become heavy at once, both wait with what they have, and neither gets the rest: the second gives way.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import gc
 import os
 import signal
 import tempfile
+import time
 
 import numpy as np
 
@@ -78,6 +80,10 @@ def case_bytes(inputs, outputs):
     return 2 * array_bytes([inputs, outputs]) + 8 * array_elements([inputs, outputs])
 
 
+class GivesWay(BaseException):
+    """Another process waits for the machine with much memory in its hands: this case has to let go of its own."""
+
+
 class Share:
     """This process's part of the machine; see the module.
 
@@ -102,12 +108,26 @@ class Share:
             self.alone = False
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    PATIENCE = 0.2  # seconds; who only passes the gate is through by then
+
     def take_alone(self):
-        """Waits until nobody else holds a part; for the rest of the `held` block."""
+        """Waits until nobody else holds a part; for the rest of the `held` block. GivesWay if somebody waits for that already."""
         if self.alone:
             return
-        fcntl.flock(self._lock, fcntl.LOCK_UN)
-        self._take(fcntl.LOCK_EX)
+        end = time.monotonic() + self.PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise GivesWay from None
+            time.sleep(0.01)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
         self.alone = self.waited = True
 
     def _take(self, kind):
