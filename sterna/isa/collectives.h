@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sterna/base/text.h"
+#include "sterna/isa/collectives_ranks.h"
+#include "sterna/isa/collectives_rules.h"
 #include "sterna/isa/rules.h"
-#include "sterna/machine/view_ops.h"
 
 namespace sterna::collectives {
 
@@ -25,66 +25,59 @@ struct Part {
 };
 using Parts = std::span<const Part>;
 
-/// Lists of ranks, "[[0, 1], [2, 3]]", as the front end writes them into the program's texts.
-using RankLists = std::vector<std::vector<int>>;
-/// CC1: not such a text, or a rank in two lists.
-Result<RankLists> parse_ranks(std::string_view text, bool may_repeat = false);
-/// The list that has `rank`; empty if none.
-std::vector<int> list_of(const RankLists& lists, int rank);
+/// What every collective I that moves data has: it goes from `src` of some ranks to `dst` of others. I adds its fields
+/// and a check_sizes(). This base holds none of the fields itself, since the table asks for structs of standard layout,
+/// which have all their fields in one class.
+template <class I, bool kSbuf>
+struct Exchange {
+  template <class... More>
+  static constexpr auto fields_with(std::string_view dst, std::string_view src, const More&... more) {
+    return std::tuple{out("dst", &I::dst, dst), in("src", &I::src, src), more...};
+  }
+  static constexpr auto group_field(std::string_view doc = "lists of ranks") { return option("group", &I::group, doc); }
+  static constexpr auto op_field() { return option("op", &I::op, "add, minimum or maximum"); }
 
-/// CC2: both in HBM or both in SBUF (SBUF where `sbuf`). CC3: equal types.
-Status check_places(const Rules& r, const View& dst, const View& src, bool sbuf);
-/// CC4: dim is 0, or 1 for SBUF where `free_dim`.
-Status check_dim(const View& dst, int32_t dim, bool free_dim);
-/// CC5: dst's elements are src's times / by some number of ranks (0: equal).
-Status check_same(const View& dst, const View& src);
-/// CC6: add, minimum or maximum.
-Status check_reduction(AluOp op);
-Work collective_work(const Rules& r, const View& dst, const View& src);
-/// A collective is executed for all its ranks at once, never by one of them.
-inline Status not_alone() { return Fault(FaultKind::kBug, "CC0", "A collective was executed without its partners."); }
+  Status check(const Rules&) const {
+    if constexpr (requires(I i) { i.op; }) STERNA_TRY(check_reduction(self().op));
+    STERNA_TRY(check_places(self().dst, self().src, kSbuf));
+    return self().check_sizes();
+  }
+  /// A collective is executed for all its ranks at once, never by one of them.
+  Status execute(Machine&) const {
+    return Fault(FaultKind::kBug, "CC0", "A collective was executed without its partners.");
+  }
+  Work work(const Rules& r) const { return count_dma(r, self().dst, self().src); }
+
+ private:
+  const I& self() const { return static_cast<const I&>(*this); }
+};
+inline constexpr bool kHbmOnly = false, kHbmOrSbuf = true;
 
 /// dst = op over the ranks' src.
-struct AllReduce {
+struct AllReduce : Exchange<AllReduce, kHbmOrSbuf> {
   static constexpr Info info{"all_reduce", 0x98, "dst = reduction of the ranks' src", "nki.collectives.all_reduce"};
   View dst, src;
   NameRef group;
   AluOp op = AluOp::kAdd;
-  static constexpr auto fields() {
-    using I = AllReduce;
-    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's part"),
-                      option("group", &I::group, "lists of ranks"), option("op", &I::op, "add, minimum or maximum")};
-  }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_reduction(op));
-    STERNA_TRY(check_places(r, dst, src, true));
-    return check_same(dst, src);
-  }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+  static constexpr auto fields() { return fields_with("result", "this rank's part", group_field(), op_field()); }
+  Status check_sizes() const { return check_same(dst, src); }
 };
 
 /// dst = the ranks' src one behind the other along `dim`.
-struct AllGather {
+struct AllGather : Exchange<AllGather, kHbmOrSbuf> {
   static constexpr Info info{"all_gather", 0x99, "dst = the ranks' src in a row", "nki.collectives.all_gather"};
   View dst, src;
   NameRef group;
   int32_t dim = 0;
   static constexpr auto fields() {
-    using I = AllGather;
-    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's part"),
-                      option("group", &I::group, "lists of ranks"), option("dim", &I::dim, "dimension that grows")};
+    return fields_with("result", "this rank's part", group_field(),
+                       option("dim", &AllGather::dim, "dimension that grows"));
   }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_places(r, dst, src, true));
-    return check_dim(dst, dim, true);
-  }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+  Status check_sizes() const { return check_dim(dst, dim, true); }
 };
 
 /// dst = this rank's part along `dim` of the reduction of the ranks' src.
-struct ReduceScatter {
+struct ReduceScatter : Exchange<ReduceScatter, kHbmOrSbuf> {
   static constexpr Info info{"reduce_scatter", 0x9a, "dst = a part of the reduction of the ranks' src",
                              "nki.collectives.reduce_scatter"};
   View dst, src;
@@ -92,45 +85,33 @@ struct ReduceScatter {
   AluOp op = AluOp::kAdd;
   int32_t dim = 0;
   static constexpr auto fields() {
-    using I = ReduceScatter;
-    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's operand"),
-                      option("group", &I::group, "lists of ranks"), option("op", &I::op, "add, minimum or maximum"),
-                      option("dim", &I::dim, "dimension that is split")};
+    return fields_with("result", "this rank's operand", group_field(), op_field(),
+                       option("dim", &ReduceScatter::dim, "dimension that is split"));
   }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_reduction(op));
-    STERNA_TRY(check_places(r, dst, src, true));
-    return check_dim(src, dim, false);
-  }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+  Status check_sizes() const { return check_dim(src, dim, false); }
 };
 
 /// Part j of rank i's dst along `dim` = part i of rank j's src.
-struct AllToAll {
+struct AllToAll : Exchange<AllToAll, kHbmOnly> {
   static constexpr Info info{"all_to_all", 0x9b, "ranks exchange parts", "nki.collectives.all_to_all"};
   View dst, src;
   NameRef group;
   int32_t dim = 0;
   static constexpr auto fields() {
-    using I = AllToAll;
-    return std::tuple{out("dst", &I::dst, "result"), in("src", &I::src, "this rank's parts"),
-                      option("group", &I::group, "lists of ranks"), option("dim", &I::dim, "dimension that is split")};
+    return fields_with("result", "this rank's parts", group_field(),
+                       option("dim", &AllToAll::dim, "dimension that is split"));
   }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_places(r, dst, src, false));
+  Status check_sizes() const {
     STERNA_TRY(check_dim(src, dim, false));
     return check_same(dst, src);
   }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
 };
 
 /// The same for flat buffers and counts known at run time: rows of `metadata` (uint32, one column a rank) are how many
 /// elements go to each rank, from where in src, how many came from each (written unless `counts_known`), and where in
 /// dst they go (with `has_places`; else to equal slots). With `uniform` only the first column of the first two is read:
 /// each rank sends one chunk to all (all_gather_v).
-struct AllToAllV {
+struct AllToAllV : Exchange<AllToAllV, kHbmOnly> {
   static constexpr Info info{"all_to_all_v", 0x9c, "ranks exchange chunks of sizes known at run time",
                              "nki.collectives.all_to_all_v"};
   View dst, src, metadata;
@@ -138,40 +119,33 @@ struct AllToAllV {
   bool counts_known = false, has_places = false, uniform = false;
   static constexpr auto fields() {
     using I = AllToAllV;
-    return std::tuple{out("dst", &I::dst, "receive buffer"),
-                      in("src", &I::src, "send buffer"),
-                      inout("metadata", &I::metadata, "uint32: counts and places"),
-                      option("group", &I::group, "lists of ranks"),
-                      option("counts_known", &I::counts_known, "the received counts are not written"),
-                      option("has_places", &I::has_places, "the fourth row says where chunks go"),
-                      option("uniform", &I::uniform, "every rank gets the same chunk (all_gather_v)")};
+    return fields_with("receive buffer", "send buffer", inout("metadata", &I::metadata, "uint32: counts and places"),
+                       group_field(), option("counts_known", &I::counts_known, "the received counts are not written"),
+                       option("has_places", &I::has_places, "the fourth row says where chunks go"),
+                       option("uniform", &I::uniform, "every rank gets the same chunk (all_gather_v)"));
   }
-  Status check(const Rules& r);
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+  Status check_sizes() const {
+    STERNA_TRY(check_flat(dst, "dst"));
+    STERNA_TRY(check_flat(src, "src"));
+    return check_metadata(metadata);
+  }
 };
 
 /// dst of the target = src of the source, for each pair of ranks.
-struct Permute {
+struct Permute : Exchange<Permute, kHbmOnly> {
   static constexpr Info info{"collective_permute", 0x9d, "tensors go from rank to rank by a list of pairs",
                              "nki.collectives.collective_permute"};
   View dst, src;
   NameRef pairs;
   static constexpr auto fields() {
-    using I = Permute;
-    return std::tuple{out("dst", &I::dst, "where the source's tensor goes"), in("src", &I::src, "what the target gets"),
-                      option("pairs", &I::pairs, "[source, target] ranks")};
+    return fields_with("where the source's tensor goes", "what the target gets",
+                       option("pairs", &Permute::pairs, "[source, target] ranks"));
   }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_places(r, dst, src, false));
-    return check_same(dst, src);
-  }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
+  Status check_sizes() const { return check_same(dst, src); }
 };
 
 /// dst of a rank's successor in its list = src, or src op src1.
-struct PermuteRing {
+struct PermuteRing : Exchange<PermuteRing, kHbmOrSbuf> {
   static constexpr Info info{"collective_permute_implicit", 0x9e, "tensors go once round the ring of ranks",
                              "nki.collectives.collective_permute_implicit"};
   View dst, src, src1;
@@ -180,24 +154,18 @@ struct PermuteRing {
   int32_t channel = 0;
   static constexpr auto fields() {
     using I = PermuteRing;
-    return std::tuple{out("dst", &I::dst, "where the predecessor's tensor goes"),
-                      in("src", &I::src, "what the successor gets"),
-                      in("src1", &I::src1, "reduced with src first, or none"),
-                      option("group", &I::group, "lists of ranks, each a ring"),
-                      option("op", &I::op, "add, minimum or maximum"),
-                      option("channel", &I::channel, "channel of the ring")};
+    return fields_with("where the predecessor's tensor goes", "what the successor gets",
+                       in("src1", &I::src1, "reduced with src first, or none"),
+                       group_field("lists of ranks, each a ring"), op_field(),
+                       option("channel", &I::channel, "channel of the ring"));
   }
-  Status check(const Rules& r) {
-    STERNA_TRY(check_reduction(op));
-    STERNA_TRY(check_places(r, dst, src, true));
+  Status check_sizes() const {
     if (!src1.empty()) {
-      STERNA_TRY(check_places(r, src1, src, true));
+      STERNA_TRY(check_places(src1, src, true));
       STERNA_TRY(check_same(src1, src));
     }
     return check_same(dst, src);
   }
-  Status execute(Machine&) const { return not_alone(); }
-  Work work(const Rules& r) const { return collective_work(r, dst, src); }
 };
 
 /// dst = this rank.

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "sterna/isa/matmul_fixture.h"
 #include "sterna/isa/tensor.h"
-#include "sterna/isa/test_fixture.h"
 #include "sterna/isa/vector.h"
 
 namespace sterna {
@@ -18,10 +18,9 @@ using vector_engine::QuantizeMx;
 constexpr DType kE4 = DType::kFloat8E4M3FNx4, kE5 = DType::kFloat8E5M2x4, kF4 = DType::kFloat4E2M1FNx4;
 constexpr DType kU8 = DType::kUInt8, kU16 = DType::kUInt16;
 
-class MxTest : public IsaTest {
+class MxTest : public MatmulTest {
  protected:
   void SetUp() override { use_chip("trn3"); }
-  View psum(const Shape& shape, DType dtype = kF32) { return make(shape, dtype, Memory::kPsum); }
   /// A tile of x4 elements with random bits that are neither NaN nor infinity, and its elements in contraction order.
   View data(int64_t partitions, int64_t cols, DType type, Values& places) {
     const auto n = static_cast<size_t>(partitions * cols);
@@ -56,17 +55,6 @@ class MxTest : public IsaTest {
       }
     }
     return v;
-  }
-  static Values product(const Values& stationary, const Values& moving, int64_t k, int64_t rows, int64_t cols) {
-    Values out(static_cast<size_t>(rows * cols));
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j) {
-        float sum = 0;
-        for (int64_t c = 0; c < k; ++c)
-          sum = std::fma(stationary[static_cast<size_t>(c * rows + i)], moving[static_cast<size_t>(c * cols + j)], sum);
-        out[static_cast<size_t>(i * cols + j)] = sum;
-      }
-    return out;
   }
 };
 

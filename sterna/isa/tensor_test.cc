@@ -3,28 +3,13 @@
 
 #include <cmath>
 
-#include "sterna/isa/test_fixture.h"
+#include "sterna/isa/matmul_fixture.h"
 #include "sterna/isa/vector.h"
 
 namespace sterna::tensor_engine {
 namespace {
 
-class TensorEngineTest : public IsaTest {
- protected:
-  View psum(const Shape& shape, DType dtype = kF32) { return make(shape, dtype, Memory::kPsum); }
-  /// The product as design.md, section 3, defines it: fused, ascending, from zero.
-  static Values product(const Values& stationary, const Values& moving, int64_t k, int64_t rows, int64_t cols) {
-    Values out(static_cast<size_t>(rows * cols));
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j) {
-        float sum = 0;
-        for (int64_t c = 0; c < k; ++c)
-          sum = std::fma(stationary[static_cast<size_t>(c * rows + i)], moving[static_cast<size_t>(c * cols + j)], sum);
-        out[static_cast<size_t>(i * cols + j)] = sum;
-      }
-    return out;
-  }
-};
+using TensorEngineTest = MatmulTest;
 
 TEST_F(TensorEngineTest, MatmulMultipliesTransposed) {
   for (auto [k, rows, cols] : {std::array<int64_t, 3>{128, 128, 512}, {7, 5, 3}, {1, 1, 1}, {33, 64, 17}}) {

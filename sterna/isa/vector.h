@@ -8,11 +8,14 @@
 #include "sterna/isa/vector_mx.h"
 #include "sterna/isa/vector_random.h"
 #include "sterna/isa/vector_reduce.h"
+#include "sterna/isa/vector_scan.h"
 #include "sterna/isa/vector_search.h"
+#include "sterna/isa/vector_select.h"
 #include "sterna/isa/vector_statistics.h"
 
 namespace sterna::vector_engine {
 
-using Instructions = Joined<Elementwise, Moves, Reductions, Searches, Statistics, BlockScaled, Random, Exponentials>;
+using Instructions =
+    Joined<Elementwise, Moves, Reductions, Scans, Selections, Searches, Statistics, BlockScaled, Random, Exponentials>;
 
 }  // namespace sterna::vector_engine

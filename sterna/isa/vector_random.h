@@ -16,10 +16,11 @@ inline Fault random_fault(std::string_view rule, std::string message) {
   return Fault(FaultKind::kRuleBroken, std::string(rule), std::move(message));
 }
 
-/// RND3: the engine has a generator that the instruction reaches. ENG1, ENG2 as for others.
-inline Status check_random_engine(const Rules& r, EngineId engine, bool state,
-                                  std::initializer_list<const View*> views) {
-  STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, views));
+/// Which engine draws, `usual` where the program leaves it open. RND3: it has a generator that the instruction reaches
+/// (whose state it reaches, with `state`). ENG1, ENG2 as for others.
+inline Status check_random_engine(const Rules& r, EngineId& engine, EngineId usual, bool state, const View& view) {
+  if (engine == EngineId::kUnknown) engine = usual;
+  STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&view}));
   const Features& has = r.chip->features;
   if (engine == EngineId::kGpSimd && !has.gpsimd_random)
     return random_fault("RND3", cat("The GpSimd engine of ", r.chip->name, " has no random generator."));
@@ -64,8 +65,7 @@ struct Rng {
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
-    if (engine == EngineId::kUnknown) engine = EngineId::kVector;
-    STERNA_TRY(check_random_engine(r, engine, false, {&dst}));
+    STERNA_TRY(check_random_engine(r, engine, EngineId::kVector, false, dst));
     if (!is_integer(dst.dtype) || dst.dtype == DType::kBool)
       return random_fault("RND1",
                           cat("rng writes int8, int16, int32, uint8, uint16 or uint32, not ", name(dst.dtype), "."));
@@ -173,8 +173,10 @@ struct SetRngSeed {
   Work work(const Rules& r) const { return count_elements(r, EngineId::kVector, {&src_seeds}); }
 };
 
-/// RND6: uint32, and as many words a lane as the engine's generator has: 6 (GpSimd), or 4 states of 6 (vector).
-inline Status check_state_tile(const Rules& r, const View& view, EngineId engine, std::string_view what) {
+/// What rand_set_state and rand_get_state ask of their engine and their tile. RND6: uint32, and as many words a lane as
+/// the engine's generator has: 6 (GpSimd), or 4 states of 6 (vector).
+inline Status check_states(const Rules& r, const View& view, EngineId& engine, std::string_view what) {
+  STERNA_TRY(check_random_engine(r, engine, EngineId::kGpSimd, true, view));
   STERNA_TRY(check_tile(r, view, what));
   const int words = Xorwow::kWords * (engine == EngineId::kVector ? Generators::kVectorStates : 1);
   if (view.dtype == DType::kUInt32 && view.cols() == words) return {};
@@ -207,9 +209,7 @@ struct RandSetState {
                       option("engine", &RandSetState::engine, "gpsimd or vector")};
   }
   Status check(const Rules& r) {
-    if (engine == EngineId::kUnknown) engine = EngineId::kGpSimd;
-    STERNA_TRY(check_random_engine(r, engine, true, {&src_seeds}));
-    STERNA_TRY(check_state_tile(r, src_seeds, engine, "src_seeds"));
+    STERNA_TRY(check_states(r, src_seeds, engine, "src_seeds"));
     if (src_seeds.memory == Memory::kSbuf) return {};
     return random_fault("RND7", "'src_seeds' of rand_set_state must be in SBUF.");
   }
@@ -239,11 +239,7 @@ struct RandGetState {
     return std::tuple{out("dst", &RandGetState::dst, "uint32 [P, 6] (GpSimd) or [P, 24] (vector)"),
                       option("engine", &RandGetState::engine, "gpsimd or vector")};
   }
-  Status check(const Rules& r) {
-    if (engine == EngineId::kUnknown) engine = EngineId::kGpSimd;
-    STERNA_TRY(check_random_engine(r, engine, true, {&dst}));
-    return check_state_tile(r, dst, engine, "dst");
-  }
+  Status check(const Rules& r) { return check_states(r, dst, engine, "dst"); }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::vector<uint32_t> words(static_cast<size_t>(d.cols));

@@ -14,8 +14,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sterna/timing/schedule_core.h"
+
 namespace sterna {
 namespace {
+
+using scheduling::Core;
+using scheduling::index;
+using scheduling::QueueState;
+using scheduling::Ready;
+using scheduling::Stack;
 
 int64_t picoseconds(double ns) { return std::llround(ns * 1000); }
 
@@ -43,8 +51,8 @@ class Scheduler {
       c.engine_free.resize(static_cast<size_t>(int64_t{chip.dma.engines}));
       c.engine_user.resize(c.engine_free.size(), kNoInstruction);
       for (size_t q = 0; q < kDmaQueues; ++q) c.out->issues[q].resize(c.in->order[index(Queue::kLoad) + q].size());
-      for (int q = 0; q < kQueues; ++q) note_head(c, q);
-      find_sharing(c);
+      for (int q = 0; q < kQueues; ++q) c.note_head(q);
+      c.find_sharing();
     }
   }
 
@@ -68,42 +76,6 @@ class Scheduler {
   }
 
  private:
-  struct Ready {
-    int64_t at = 0;
-    uint32_t by = kNoInstruction;
-    Cause cause = Cause::kLaunch;
-  };
-  struct State {
-    size_t head = 0;
-    int64_t free = 0;     ///< when the next instruction may be issued
-    int64_t visible = 0;  ///< DMA: results are seen in order
-    uint32_t last = kNoInstruction;
-    bool known = false;  ///< `ready` is that of the head
-    Ready ready;
-    Ref unknown;  ///< what the head waits for and was not known when last looked at
-  };
-  /// HBM that several cores may share.
-  struct Stack {
-    int64_t free = 0;
-    uint32_t user = kNoInstruction;
-  };
-  struct Core {
-    const LoweredCore* in = nullptr;
-    CoreSchedule* out = nullptr;
-    Stack* stack = nullptr;
-    std::array<State, kQueues> state{};
-    std::array<uint32_t, kQueues> next{};  ///< the instruction at the head of each queue
-    std::array<bool, kQueues> shares{};
-    bool ports_shared = false;
-    int64_t port_free[2][kQueues] = {};
-    uint32_t port_user[2][kQueues] = {};
-    bool ramped_before = false;
-    int64_t ramp_start = 0, tensor_end = 0;
-    std::vector<int64_t> engine_free;
-    std::vector<uint32_t> engine_user;
-    size_t next_engine = 0;
-    int64_t dma_engine_ps[kDmaQueues] = {}, collective_ps[kDmaQueues] = {};
-  };
   struct Choice {
     Core* core = nullptr;
     int queue = -1;
@@ -111,36 +83,15 @@ class Scheduler {
     uint32_t instruction = 0;
   };
 
-  static size_t index(Queue q) { return static_cast<size_t>(q); }
-
-  /// What meets takes its turn too, so a queue that has nothing but that need not share otherwise.
-  static void find_sharing(Core& c) {
-    for (Queue q : {Queue::kLoad, Queue::kStore, Queue::kExchange}) c.shares[index(q)] = true;
-    for (const Meet& meet : c.in->meets) c.shares[index(meet.queue)] = true;
-    const auto& held = c.in->costs.ports_of_queues();
-    for (int port = 0; port < 2; ++port) {
-      const auto uses = [port](uint8_t ports) { return (ports >> port & 1) != 0; };
-      if (std::count_if(held.begin(), held.end(), uses) < 2) continue;
-      c.ports_shared = true;
-      for (int q = 0; q < kQueues; ++q) c.shares[q] = c.shares[q] || uses(held[q]);
-    }
-  }
-
-  static bool has_head(const Core& c, int q) { return c.state[q].head < c.in->order[q].size(); }
-  static const Queued& head(const Core& c, int q) { return c.in->order[q][c.state[q].head]; }
-  static void note_head(Core& c, int q) { c.next[q] = has_head(c, q) ? head(c, q).instruction : kNoInstruction; }
-  /// True if that instruction has its times: all before the head of its queue do.
-  static bool known(const Core& c, Ref instruction) { return instruction.index() < c.next[instruction.queue()]; }
-
   /// True if everything the head of q waits for is known; then state[q].ready says when and why.
   bool head_ready(Core& c, int q) {
-    State& s = c.state[q];
+    QueueState& s = c.state[q];
     if (s.known) return true;
-    if (!s.unknown.none() && !known(c, s.unknown)) return false;
-    const Queued& k = head(c, q);
+    if (!s.unknown.none() && !c.known(s.unknown)) return false;
+    const Queued& k = c.head(q);
     Ready ready;
     for (const Wait *w = c.in->waits.data() + k.first_wait, *end = w + k.waits; w < end; ++w) {
-      if (!known(c, w->producer)) {
+      if (!c.known(w->producer)) {
         s.unknown = w->producer;
         return false;
       }
@@ -156,7 +107,7 @@ class Scheduler {
 
   bool run_ahead(Core& c, int q) {
     bool done = false;
-    for (; has_head(c, q) && head_ready(c, q); done = true) take(c, q);
+    for (; c.has_head(q) && head_ready(c, q); done = true) take(c, q);
     return done;
   }
 
@@ -165,39 +116,30 @@ class Scheduler {
     Choice best;
     for (Core& c : cores_) {
       for (int q = 0; q < kQueues; ++q) {
-        if (!has_head(c, q) || !head_ready(c, q)) continue;
+        if (!c.has_head(q) || !head_ready(c, q)) continue;
         int64_t at = std::max(c.state[q].free, c.state[q].ready.at);
-        const uint32_t k = head(c, q).instruction;
-        if (!in_.meetings.empty() && is_meet(c, q) && !all_have_come(meet_of(c, k), &at)) continue;
+        const uint32_t k = c.head(q).instruction;
+        if (!in_.meetings.empty() && c.head_meets(q) && !all_have_come(c.meet_of(k), &at)) continue;
         if (best.core == nullptr || at < best.at || (at == best.at && k < best.instruction)) best = {&c, q, at, k};
       }
     }
     return best;
   }
 
-  /// When and why the head of q, whose operands are known, can start by itself. An operand that arrives just as the
-  /// engine becomes free was not what the instruction waited for.
-  static Ready own_start(const Core& c, int q) {
-    const State& s = c.state[q];
-    if (s.last != kNoInstruction && s.free >= s.ready.at)
-      return {s.free, s.last, is_dma(static_cast<Queue>(q)) ? Cause::kQueue : Cause::kEngine};
-    return s.ready;
-  }
-
   void take(Core& c, int q) {
-    if (is_meet(c, q)) return take_meet(c, q);
-    const Queued& queued = head(c, q);
+    if (c.head_meets(q)) return take_meet(c, q);
+    const Queued& queued = c.head(q);
     const Cost& cost = c.in->costs[queued.cost];
     if (is_dma(static_cast<Queue>(q)))
-      run_transfer(c, q, queued.instruction, cost.transfer, own_start(c, q));
+      run_transfer(c, q, queued.instruction, cost.transfer, c.own_start(q));
     else
-      run_on_engine(c, q, queued.instruction, cost, own_start(c, q));
+      run_on_engine(c, q, queued.instruction, cost, c.own_start(q));
     leave(c, q, queued.instruction);
   }
 
   /// The head of q has its times.
   void leave(Core& c, int q, uint32_t k) {
-    State& s = c.state[q];
+    QueueState& s = c.state[q];
     if (out_.visible[k] >= out_.end) {
       out_.end = out_.visible[k];
       out_.last = k;
@@ -208,13 +150,13 @@ class Scheduler {
     s.known = false;
     s.unknown = Ref();
     ++s.head;
-    note_head(c, q);
+    c.note_head(q);
   }
 
   void run_on_engine(Core& c, int q, uint32_t k, const Cost& cost, Ready start) {
     InstructionTime& out = in_.instructions[k];
     int64_t duration = cost.duration_ps;
-    if (c.ports_shared) wait_for_port(c, q, cost.ports, start);
+    if (c.ports_shared) c.wait_for_port(q, cost.ports, start);
     if (q == static_cast<int>(Queue::kTensor) && ramp_window_ > 0) duration = ramped(c, start.at, duration);
     out.start = start.at;
     out.end = start.at + duration;
@@ -222,25 +164,7 @@ class Scheduler {
     out.cause_instruction = start.by;
     c.state[q].free = out.end;
     out_.visible[k] = out.end + (q == static_cast<int>(Queue::kTensor) ? result_latency_ : 0);
-    if (c.ports_shared) hold_ports(c, q, cost.ports, k);
-  }
-
-  // ---- Memory ports: the engines that share one take turns.
-
-  static void wait_for_port(const Core& c, int q, uint8_t ports, Ready& start) {
-    for (int port = 0; port < 2; ++port) {
-      if ((ports >> port & 1) == 0) continue;
-      for (int other = 0; other < kQueues; ++other)
-        if (other != q && c.port_free[port][other] > start.at)
-          start = {c.port_free[port][other], c.port_user[port][other], Cause::kPort};
-    }
-  }
-  void hold_ports(Core& c, int q, uint8_t ports, uint32_t k) {
-    for (int port = 0; port < 2; ++port) {
-      if ((ports >> port & 1) == 0) continue;
-      c.port_free[port][q] = in_.instructions[k].end;
-      c.port_user[port][q] = k;
-    }
+    if (c.ports_shared) c.hold_ports(q, cost.ports, k, out.end);
   }
 
   /// After idling, the tensor engine's speed rises linearly from ramp_rate to 1 over ramp_window. The documents say
@@ -267,7 +191,7 @@ class Scheduler {
   // ---- Transfers.
 
   void run_transfer(Core& c, int q, uint32_t k, const Transfer& t, Ready start) {
-    State& s = c.state[q];
+    QueueState& s = c.state[q];
     const int which = q - static_cast<int>(Queue::kLoad);
     s.free = start.at + t.issue_ps;
     const int64_t first = s.free + dma_start_;
@@ -310,11 +234,6 @@ class Scheduler {
 
   // ---- Meetings.
 
-  static bool is_meet(const Core& c, int q) { return c.in->costs[head(c, q).cost].step == Step::kMeet; }
-  static const Meet& meet_of(const Core& c, uint32_t instruction) {
-    return *std::partition_point(c.in->meets.begin(), c.in->meets.end(),
-                                 [instruction](const Meet& m) { return m.instruction < instruction; });
-  }
   static int queue_of(const Meet& meet) { return static_cast<int>(meet.queue); }
 
   /// True if every side of it is at the head of its queue and its operands are known; then `at` is when the last comes.
@@ -324,16 +243,16 @@ class Scheduler {
       Core& c = cores_[part.core];
       const Meet& other = c.in->meets[part.meet];
       const int q = queue_of(other);
-      if (!has_head(c, q) || head(c, q).instruction != other.instruction || !head_ready(c, q)) return false;
+      if (!c.has_head(q) || c.head(q).instruction != other.instruction || !head_ready(c, q)) return false;
       *at = std::max({*at, c.state[q].free, c.state[q].ready.at});
     }
     return true;
   }
 
   void take_meet(Core& c, int q) {
-    const Meet& meet = meet_of(c, head(c, q).instruction);
+    const Meet& meet = c.meet_of(c.head(q).instruction);
     if (meet.meeting == Meet::kAlone) {
-      run_meet(c, meet, own_start(c, q));
+      run_meet(c, meet, c.own_start(q));
       leave(c, q, meet.instruction);
       return;
     }
@@ -341,12 +260,12 @@ class Scheduler {
     Ready last;  // to come; the others wait for it
     for (const MeetingPart& part : meeting) {
       const Meet& m = meet_of(part);
-      const int64_t at = own_start(cores_[part.core], queue_of(m)).at;
+      const int64_t at = cores_[part.core].own_start(queue_of(m)).at;
       if (last.by == kNoInstruction || at > last.at) last = {at, m.instruction, Cause::kPartner};
     }
     for (const MeetingPart& part : meeting) {
       const Meet& m = meet_of(part);
-      const Ready own = own_start(cores_[part.core], queue_of(m));
+      const Ready own = cores_[part.core].own_start(queue_of(m));
       run_meet(cores_[part.core], m, own.at < last.at ? last : own);
     }
     end_together(meeting);
@@ -360,14 +279,14 @@ class Scheduler {
   void run_meet(Core& c, const Meet& meet, Ready start) {
     const int q = queue_of(meet);
     const uint32_t k = meet.instruction;
-    const Cost& cost = c.in->costs[head(c, q).cost];
+    const Cost& cost = c.in->costs[c.head(q).cost];
     if (cost.transfers) return run_transfer(c, q, k, cost.transfer, start);
     InstructionTime& out = in_.instructions[k];
     out.start = start.at;
     out.end = start.at + meet.duration_ps;
     out.cause = start.cause;
     out.cause_instruction = start.by;
-    State& s = c.state[q];
+    QueueState& s = c.state[q];
     s.free = out.end;
     s.visible = std::max(s.visible, out.end);
     out_.visible[k] = out.end;
@@ -399,7 +318,7 @@ class Scheduler {
         }
       }
       out_.visible[m.instruction] = visible;
-      State& s = cores_[part.core].state[queue_of(m)];
+      QueueState& s = cores_[part.core].state[queue_of(m)];
       s.visible = std::max(s.visible, visible);
     }
   }

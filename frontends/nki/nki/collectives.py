@@ -118,6 +118,11 @@ def all_to_all(srcs, dsts, replica_group, collective_dim, priority=None, name=No
         _all_to_all(dst, src, _text(replica_group), collective_dim, name)
 
 
+def _chunks(what, uniform, srcs, dsts, group, metadata, counts_known, has_places, name):
+    for src, dst in _pairs(what, srcs, dsts, many=False):
+        _all_to_all_v(dst, src, metadata, _text(group), counts_known, has_places, uniform, name)
+
+
 def all_gather_v(
     srcs,
     dsts,
@@ -129,8 +134,7 @@ def all_gather_v(
     name=None,
 ):
     """Every rank sends one chunk, of a size known at run time, to all; rows of metadata_tensor: count, place, received, places."""
-    for src, dst in _pairs("all_gather_v", srcs, dsts, many=False):
-        _all_to_all_v(dst, src, metadata_tensor, _text(replica_group), recv_counts_known, has_rdispls, True, name)
+    _chunks("all_gather_v", True, srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls, name)
 
 
 def all_to_all_v(
@@ -144,8 +148,7 @@ def all_to_all_v(
     name=None,
 ):
     """Ranks send each other chunks of sizes known at run time; rows of metadata_tensor: counts, places, received, places."""
-    for src, dst in _pairs("all_to_all_v", srcs, dsts, many=False):
-        _all_to_all_v(dst, src, metadata_tensor, _text(replica_group), recv_counts_known, has_rdispls, False, name)
+    _chunks("all_to_all_v", False, srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls, name)
 
 
 def collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None):

@@ -10,6 +10,7 @@ import pytest
 
 import nki
 import nki.language as nl
+from sterna.cache import cache
 
 
 def pytest_configure(config):
@@ -48,6 +49,14 @@ def apply():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture
+def empty_cache():
+    """Kernels that other tests left in memory do not count, and none stay."""
+    cache.clear()
+    yield
+    cache.clear()
 
 
 @pytest.fixture

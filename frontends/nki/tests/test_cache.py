@@ -12,15 +12,10 @@ import nki.language as nl
 from sterna.cache import cache
 from sterna.faults import Fault
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 SCALE = 2.0
 TABLE = [1.0, 2.0]
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def x(shape=(4, 8), dtype=np.float32):

@@ -11,14 +11,9 @@ import nki.isa as nisa
 import nki.language as nl
 from sterna.cache import cache
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 P, N = 16, 48
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def random_operations(r):

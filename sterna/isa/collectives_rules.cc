@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sterna/isa/collectives_rules.h"
+
+#include "sterna/base/text.h"
+#include "sterna/machine/rows.h"
+#include "sterna/machine/view_ops.h"
+
+namespace sterna::collectives {
+
+Status check_places(const View& dst, const View& src, bool sbuf) {
+  for (const View* v : {&dst, &src}) {
+    if (v->empty()) return Fault(FaultKind::kWrongType, "ARG2", "A collective needs its source and destination.");
+    if (v->kind != ViewKind::kStrided)
+      return Fault(FaultKind::kRuleBroken, "CC2",
+                   "Tensors of a collective have fixed places: no offset known at run time.");
+    if (v->memory == Memory::kPsum || (v->memory == Memory::kSbuf && !sbuf))
+      return Fault(
+          FaultKind::kRuleBroken, "CC2",
+          cat("Tensors of this collective are in HBM", sbuf ? " or SBUF" : "", ", not in ", name(v->memory), "."));
+  }
+  if (dst.memory != src.memory)
+    return Fault(FaultKind::kRuleBroken, "CC2",
+                 "Source and destination of a collective are both in HBM or both in SBUF.");
+  if (dst.dtype != src.dtype)
+    return Fault(FaultKind::kRuleBroken, "CC3",
+                 cat("A collective does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
+  return {};
+}
+
+Status check_dim(const View& view, int32_t dim, bool free_dim) {
+  const int most = free_dim && view.memory == Memory::kSbuf ? 1 : 0;
+  if (dim >= 0 && dim <= most && dim < view.ndim) return {};
+  return Fault(FaultKind::kRuleBroken, "CC4",
+               cat("collective_dim is ", dim, "; here it can be 0", most ? " or 1." : " only."));
+}
+
+Status check_same(const View& dst, const View& src) {
+  if (dst.elements() == src.elements()) return {};
+  return Fault(FaultKind::kRuleBroken, "CC5",
+               cat("dst ", shape_text(dst), " and src ", shape_text(src), " of this collective have different sizes."));
+}
+
+Status check_divides(const View& view, int dim, int64_t n) {
+  if (view.ndim > dim && view.dims[dim].count % n == 0) return {};
+  return Fault(FaultKind::kRuleBroken, "CC5",
+               cat("A tensor ", shape_text(view), " has no ", n, " equal parts along dimension ", dim,
+                   ", one for each rank of the group."));
+}
+
+Status check_reduction(AluOp op) {
+  if (op == AluOp::kAdd || op == AluOp::kMinimum || op == AluOp::kMaximum) return {};
+  return Fault(FaultKind::kRuleBroken, "CC6",
+               cat("Collectives reduce by add, minimum or maximum, not by ", name(op), "."));
+}
+
+Status check_flat(const View& view, std::string_view what) {
+  if (free_contiguous(view) && (view.ndim == 0 || view.dims[0].count <= 1 || view.dims[0].stride == view.cols()))
+    return {};
+  return Fault(FaultKind::kRuleBroken, "CC2", cat("'", what, "' is a flat buffer: its elements must adjoin."));
+}
+
+Status check_metadata(const View& metadata) {
+  if (!metadata.empty() && metadata.dtype == DType::kUInt32 && metadata.memory != Memory::kPsum) return {};
+  return Fault(FaultKind::kRuleBroken, "CC7", "'metadata' is a uint32 tensor in HBM, or on one partition of SBUF.");
+}
+
+}  // namespace sterna::collectives
