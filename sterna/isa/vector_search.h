@@ -2,17 +2,13 @@
 // Instructions of the vector engine that look for values: the eight largest, where they are, and taking them out.
 #pragma once
 
-#include <bit>
-#include <cmath>
-
 #include "sterna/base/text.h"
 #include "sterna/isa/rules.h"
 #include "sterna/machine/rows.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/numerics/search8.h"
 
 namespace sterna::vector_engine {
-
-inline constexpr int kEight = 8;
 
 /// TOP1: between limits.top8_min and limits.top8_max elements in a partition.
 inline Status check_searched(const Rules& r, const View& v, std::string_view what) {
@@ -29,6 +25,11 @@ inline Status check_index_tile(const Rules& r, const View& v, std::string_view w
     return Fault(FaultKind::kRuleBroken, "TOP2",
                  cat("'", what, "' must be uint16 or uint32, not ", name(v.dtype), "."));
   return r.compat("TOP2", cat("'", what, "' must be uint16 or uint32, not ", name(v.dtype), "."));
+}
+
+/// Room to decode one row of `o`: nothing if its rows are read in place.
+inline std::vector<float> scratch_for(const Operand& o) {
+  return std::vector<float>(o.direct() ? 0 : static_cast<size_t>(o.cols));
 }
 
 /// dst = the eight largest elements of each partition, descending. NaN counts as larger than every number, +0 as larger
@@ -51,32 +52,16 @@ struct Max8 {
     STERNA_TRY(check_cols(dst, kEight, "dst"));
     return check_searched(r, src, "src");
   }
-  /// An integer that orders like the number.
-  static int32_t key(float x) {
-    const int32_t bits = std::bit_cast<int32_t>(std::isnan(x) ? std::bit_cast<float>(0x7fc00000u) : x);
-    return bits < 0 ? bits ^ 0x7fffffff : bits;
-  }
-  static float value(int32_t k) { return std::bit_cast<float>(k < 0 ? k ^ 0x7fffffff : k); }
-  static void join(int32_t (&best)[kEight], int32_t k) {
-    int i = kEight - 1;
-    for (; i > 0 && best[i - 1] < k; --i) best[i] = best[i - 1];
-    best[i] = k;
-  }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(src, "src"));
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     over_rows(m, a.rows, a.cols, [&](int64_t begin, int64_t end) {
-      std::vector<float> row(static_cast<size_t>(a.cols));
+      std::vector<float> scratch = scratch_for(a);
       for (int64_t r = begin; r < end; ++r) {
-        load_row(a, r, 0, a.cols, row.data());
-        int32_t best[kEight];
-        std::fill_n(best, kEight, INT32_MIN);
-        for (float x : row)
-          if (const int32_t k = key(x); k > best[kEight - 1]) join(best, k);
         float out_row[kEight];
-        for (int i = 0; i < kEight; ++i) out_row[i] = value(best[i]);
+        eight_largest(load_piece(a, r, 1, 0, a.cols, scratch.data()).data, a.cols, out_row);
         store_row(d, r, 0, kEight, out_row);
       }
     });
@@ -120,21 +105,12 @@ struct NcFindIndex8 {
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, a, v);
     over_rows(m, a.rows, a.cols, [&](int64_t begin, int64_t end) {
-      std::vector<float> row(static_cast<size_t>(a.cols));
+      std::vector<float> scratch = scratch_for(a);
       for (int64_t r = begin; r < end; ++r) {
         float wanted[kEight];
-        load_row(a, r, 0, a.cols, row.data());
         load_row(v, r, 0, kEight, wanted);
         uint32_t found[kEight];
-        for (int k = 0; k < kEight; ++k) {
-          // Go on behind the place of the same value's last request.
-          int before = k - 1;
-          while (before >= 0 && wanted[before] != wanted[k]) --before;
-          auto from = row.begin();
-          if (before >= 0) from = found[before] == UINT32_MAX ? row.end() : row.begin() + found[before] + 1;
-          const auto at = std::find(from, row.end(), wanted[k]);
-          found[k] = at == row.end() ? UINT32_MAX : static_cast<uint32_t>(at - row.begin());
-        }
+        find_eight(load_piece(a, r, 1, 0, a.cols, scratch.data()).data, a.cols, wanted, found);
         store_bits(d, r, 0, kEight, found);
       }
     });
@@ -177,20 +153,11 @@ struct NcMatchReplace8 {
     STERNA_TRY(check_cols(dst_idx, kEight, "dst_idx"));
     return check_index_tile(r, dst_idx, "dst_idx");
   }
-  /// Replaces in `row`; `taken` is scratch of the same length.
-  void replace(std::vector<float>& row, std::vector<uint8_t>& taken, const float* wanted, uint32_t* found) const {
-    std::fill(taken.begin(), taken.end(), uint8_t{0});
-    for (int k = kEight - 1; k >= 0; --k) {
-      found[k] = UINT32_MAX;
-      for (size_t i = 0; i < row.size(); ++i) {
-        if (row[i] != wanted[k] || taken[i]) continue;
-        found[k] = static_cast<uint32_t>(i);
-        taken[i] = 1;
-        break;
-      }
-    }
-    for (size_t i = 0; i < row.size(); ++i)
-      if (taken[i]) row[i] = imm;
+  /// The places of wanted[7] first, wanted[0] last.
+  static void find_from_last(const float* row, int64_t n, float (&wanted)[kEight], uint32_t* found) {
+    std::reverse(wanted, wanted + kEight);
+    find_eight(row, n, wanted, found);
+    std::reverse(found, found + kEight);
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
@@ -200,14 +167,18 @@ struct NcMatchReplace8 {
     take_snapshots(m, snapshots, d, a, v);
     std::vector<uint32_t> found(static_cast<size_t>(a.rows) * kEight);
     over_rows(m, a.rows, a.cols, [&](int64_t begin, int64_t end) {
-      std::vector<float> row(static_cast<size_t>(a.cols));
-      std::vector<uint8_t> taken(row.size());
+      std::vector<float> scratch = d.direct() ? scratch_for(a) : std::vector<float>(static_cast<size_t>(a.cols));
       for (int64_t r = begin; r < end; ++r) {
         float wanted[kEight];
-        load_row(a, r, 0, a.cols, row.data());
         load_row(v, r, 0, kEight, wanted);
-        replace(row, taken, wanted, found.data() + r * kEight);
-        store_row(d, r, 0, d.cols, row.data());
+        const float* row = load_piece(a, r, 1, 0, a.cols, scratch.data()).data;
+        uint32_t* places = found.data() + r * kEight;
+        find_from_last(row, a.cols, wanted, places);
+        float* result = d.direct() ? reinterpret_cast<float*>(d.row(r)) : scratch.data();
+        if (result != row) std::memmove(result, row, static_cast<size_t>(a.cols) * sizeof(float));
+        for (int k = 0; k < kEight; ++k)
+          if (places[k] != kNotFound) result[places[k]] = imm;
+        if (!d.direct()) store_row(d, r, 0, d.cols, result);
       }
     });
     if (dst_idx.empty()) return {};
