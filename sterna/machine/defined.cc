@@ -98,17 +98,30 @@ void Defined::clear(const Box& box) {
   clear_bits(box);
 }
 
+int64_t Defined::next_bit(int64_t row, int64_t begin, int64_t end, bool set) const {
+  const uint64_t* group = groups_.data() + row / kGroup * words_;
+  const uint64_t* bits = bits_.data() + row * words_;
+  for (int64_t at = begin; at < end; at = (at / 64 + 1) * 64) {
+    const uint64_t known = group[at / 64] | bits[at / 64];
+    const uint64_t wanted = (set ? known : ~known) >> (at % 64);
+    if (wanted != 0) return std::min(end, at + std::countr_zero(wanted));
+  }
+  return end;
+}
+
+int64_t Defined::next_defined(int64_t row, int64_t begin, int64_t end) const {
+  if (whole_) return begin;
+  if (!bits_.empty()) return next_bit(row, begin, end, true);
+  int64_t next = end;
+  for (int i = 0; i < count_; ++i)
+    if (boxes_[i].row_begin <= row && row < boxes_[i].row_end && boxes_[i].byte_end > begin)
+      next = std::min(next, std::max(begin, boxes_[i].byte_begin));
+  return next;
+}
+
 int64_t Defined::next_undefined(int64_t row, int64_t begin, int64_t end) const {
   if (whole_) return end;
-  if (!bits_.empty()) {
-    const uint64_t* group = groups_.data() + row / kGroup * words_;
-    const uint64_t* bits = bits_.data() + row * words_;
-    for (int64_t at = begin; at < end; at = (at / 64 + 1) * 64) {
-      const uint64_t missing = ~(group[at / 64] | bits[at / 64]) >> (at % 64);
-      if (missing != 0) return std::min(end, at + std::countr_zero(missing));
-    }
-    return end;
-  }
+  if (!bits_.empty()) return next_bit(row, begin, end, false);
   for (bool moved = true; moved && begin < end;) {
     moved = false;
     for (int i = 0; i < count_; ++i)

@@ -43,6 +43,8 @@ class Defined {
   bool test_byte(int64_t row, int64_t byte) const { return next_undefined(row, byte, byte + 1) > byte; }
   /// The first byte of [begin, end) in the row that is not defined; `end` without one.
   int64_t next_undefined(int64_t row, int64_t begin, int64_t end) const;
+  /// The first byte of [begin, end) in the row that is defined; `end` without one.
+  int64_t next_defined(int64_t row, int64_t begin, int64_t end) const;
 
  private:
   static constexpr int kBoxes = 8;
@@ -53,6 +55,7 @@ class Defined {
   void set_bits(const Box& box);
   void clear_bits(const Box& box);
   bool all_bits(const Box& box);
+  int64_t next_bit(int64_t row, int64_t begin, int64_t end, bool set) const;
   template <class F>
   void for_each_part(const Box& box, const F& f) const;
 

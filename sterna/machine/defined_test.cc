@@ -52,6 +52,15 @@ void compare(Defined& d, Model& m, Random& random, int step) {
       ASSERT_EQ(d.test_byte(r, b), m.at(r, b)) << "row " << r << " byte " << b << " step " << step;
   for (int i = 0; i < 4; ++i) {
     const Defined::Box box = random.box(m.rows, m.bytes);
+    const int64_t r = box.row_begin;
+    for (bool wanted : {false, true}) {
+      int64_t next = box.byte_begin;
+      while (next < box.byte_end && m.at(r, next) != wanted) ++next;
+      ASSERT_EQ(
+          wanted ? d.next_defined(r, box.byte_begin, box.byte_end) : d.next_undefined(r, box.byte_begin, box.byte_end),
+          next)
+          << "step " << step;
+    }
     ASSERT_EQ(d.test(box), m.test(box)) << "step " << step;
   }
 }

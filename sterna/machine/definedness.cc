@@ -2,6 +2,8 @@
 // Which bytes of a view hold a value, and which a matmul wrote.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <span>
 
 #include "sterna/base/text.h"
 #include "sterna/machine/machine.h"
@@ -130,6 +132,23 @@ void Machine::for_each_box(const View& view, const F& f) const {
   }
 }
 
+namespace {
+
+/// Byte i becomes byte `phase` + i of a pattern that repeats.
+void fill_pattern(std::span<std::byte> bytes, const std::byte (&pattern)[4], int64_t size, int64_t phase) {
+  if (size == 1 || std::all_of(pattern, pattern + size, [&](std::byte b) { return b == pattern[0]; })) {
+    std::fill(bytes.begin(), bytes.end(), pattern[0]);
+    return;
+  }
+  // The first repetition byte by byte, then doubled.
+  const size_t first = std::min(bytes.size(), static_cast<size_t>(size));
+  for (size_t i = 0; i < first; ++i) bytes[i] = pattern[(static_cast<size_t>(phase) + i) % static_cast<size_t>(size)];
+  for (size_t done = first; done < bytes.size(); done *= 2)
+    std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
+}
+
+}  // namespace
+
 Status Machine::undefined_read(const View& view, const char* what, UninitPolicy policy) {
   Storage& s = *storages_[view.tensor];
   int64_t row = -1, byte = -1;
@@ -165,9 +184,11 @@ Status Machine::undefined_read(const View& view, const char* what, UninitPolicy 
   const int64_t size = size_of(view.dtype);
   for_each_box(view, [&](const Defined::Box& box) {
     for (int64_t r = box.row_begin; r < box.row_end; ++r)
-      for (int64_t b = box.byte_begin; (b = s.defined->next_undefined(r, b, box.byte_end)) < box.byte_end; ++b) {
+      for (int64_t b = box.byte_begin; (b = s.defined->next_undefined(r, b, box.byte_end)) < box.byte_end;) {
+        const int64_t end = s.defined->next_defined(r, b, box.byte_end);
         std::byte* at = t.on_chip() ? s.data + (r - s.row0) * s.pitch + (b - s.byte0) : s.data + r * s.row_bytes + b;
-        *at = pattern[(b - s.byte0) % size];
+        fill_pattern({at, static_cast<size_t>(end - b)}, pattern, size, (b - s.byte0) % size);
+        b = end;
       }
   });
   return {};

@@ -28,6 +28,7 @@ struct TensorInfo {
   uint32_t parameter = 0;    ///< index, for kParameter
   uint32_t address_partition = 0, address_byte = 0;
   uint32_t allocated_at = 0;  ///< index of the record that allocates it (on-chip and local tensors)
+  uint32_t first_use = 0;     ///< index of the first record after that which touches it; allocated_at without one
   uint32_t last_use = 0;      ///< index of the last record that touches it
   int64_t shape[kMaxDims] = {};
 

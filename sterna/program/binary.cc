@@ -17,7 +17,7 @@ constexpr std::string_view kMagic(
     "sterna\x01"
     "b",
     8);
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 uint64_t checksum(std::string_view bytes) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -95,7 +95,7 @@ class Writer {
       out.number(static_cast<uint64_t>(t.memory) << 4 | static_cast<uint64_t>(t.role) << 3 | uint64_t{t.shared} << 2 |
                  uint64_t{t.has_address} << 1 | uint64_t{t.read_only});
       for (uint64_t x : {uint64_t{t.core}, uint64_t{t.name}, uint64_t{t.site}, uint64_t{t.parameter},
-                         uint64_t{t.allocated_at}, uint64_t{t.last_use}})
+                         uint64_t{t.allocated_at}, uint64_t{t.first_use}, uint64_t{t.last_use}})
         out.number(x);
       if (t.has_address) {
         out.number(t.address_partition);
@@ -268,7 +268,8 @@ class Reader {
       t.has_address = flags >> 1 & 1;
       t.read_only = flags & 1;
       t.core = in.fitting<uint8_t>();
-      for (uint32_t* x : {&t.name, &t.site, &t.parameter, &t.allocated_at, &t.last_use}) *x = in.fitting<uint32_t>();
+      for (uint32_t* x : {&t.name, &t.site, &t.parameter, &t.allocated_at, &t.first_use, &t.last_use})
+        *x = in.fitting<uint32_t>();
       if (t.has_address) {
         t.address_partition = in.fitting<uint32_t>();
         t.address_byte = in.fitting<uint32_t>();

@@ -90,7 +90,7 @@ Result<uint32_t> Builder::add_tensor(TensorInfo info) {
   auto id = static_cast<uint32_t>(program_.tensors.size());
   info.core = static_cast<uint8_t>(core_);
   info.site = site_;
-  info.allocated_at = info.last_use = static_cast<uint32_t>(stream().size());
+  info.allocated_at = info.first_use = info.last_use = static_cast<uint32_t>(stream().size());
   if (cores() > 1 && info.of_every_core() && info.role == TensorRole::kLocal) {
     STERNA_ASSIGN(const uint32_t other, shared_with_other_cores(info));
     if (other != kNoTensor) {
@@ -146,12 +146,17 @@ Status Builder::check_views(const TableRow& row, const void* body) {
 
 void Builder::touch(const TableRow& row, const void* body, RecordHeader& header) {
   const auto at = static_cast<uint32_t>(stream().size());
+  const auto used = [&](uint32_t tensor) {
+    TensorInfo& t = program_.tensors[tensor];
+    if (t.first_use == t.allocated_at) t.first_use = at;
+    t.last_use = at;
+  };
   for_each_view(row, body, [&](const View& v, Role) {
-    program_.tensors[v.tensor].last_use = at;
+    used(v.tensor);
     if (v.kind == ViewKind::kStrided) return;
     header.flags |= RecordHeader::kHasDynamic;
     const DynamicOffset& dyn = program_.dynamics[v.dynamic];
-    if (dyn.source == DynamicOffset::Source::kTensor) program_.tensors[dyn.index.tensor].last_use = at;
+    if (dyn.source == DynamicOffset::Source::kTensor) used(dyn.index.tensor);
   });
 }
 

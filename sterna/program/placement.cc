@@ -334,6 +334,15 @@ class Regions {
     }
   }
 
+  /// `first`, or the beginning of the outermost region that holds `first` and not `allocated`: what a trip leaves in
+  /// the tensor, the next one finds.
+  uint32_t retract(uint32_t allocated, uint32_t first) const {
+    for (auto at = std::upper_bound(list_.begin(), list_.end(), std::pair{allocated, UINT32_MAX});
+         at != list_.end() && at->first <= first; ++at)
+      if (at->second >= first) return at->first;
+    return first;
+  }
+
   /// `until`, or the end of the outermost region that holds `until` and not `from`. A tensor allocated inside a region
   /// begins anew in each trip, so inside it its last use is enough.
   uint32_t extend(uint32_t from, uint32_t until) const {
@@ -378,8 +387,10 @@ Result<Placement> place_tensors(const Program& program, const Chip& chip) {
       out.byte[id] = t.address_byte;
       out.partition[id] = t.address_partition;
     }
-    lives[core][t.memory == Memory::kPsum].push_back({id, t.allocated_at, out.until[id]});
+    const uint32_t from = regions[core].retract(t.allocated_at, t.first_use);
+    lives[core][t.memory == Memory::kPsum].push_back({id, from, out.until[id]});
   }
+  // A life begins with the first use: kernels make lists of tiles before a loop and use one in each trip.
   const auto earlier = [](const Life& a, const Life& b) {
     return a.from != b.from ? a.from < b.from : a.tensor < b.tensor;
   };

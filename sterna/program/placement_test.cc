@@ -199,6 +199,22 @@ TEST_F(Placing, ATensorFromOutsideALoopLivesUntilItsEnd) {
   EXPECT_NE(refusal().find("CAP1"), std::string::npos);
 }
 
+TEST_F(Placing, ALifeBeginsWithTheFirstUse) {
+  std::vector<uint32_t> tiles;  // a list of twelve banks where eight exist, used one after the other
+  for (int i = 0; i < 12; ++i) tiles.push_back(psum(2048));
+  for (uint32_t id : tiles) touch(id), touch(id);
+  EXPECT_EQ(place().psum_peak, 2048);
+}
+
+TEST_F(Placing, ATensorFromOutsideALoopLivesFromItsBeginning) {
+  const uint32_t outside = sbuf(1024);
+  loop(3);
+  touch(sbuf(sbuf_bytes() - 512));
+  touch(outside);
+  end();
+  EXPECT_NE(refusal().find("CAP1"), std::string::npos);
+}
+
 TEST_F(Placing, TensorsOfOneTripMayFollowOneAnother) {
   loop(3);
   touch(sbuf(sbuf_bytes()));
