@@ -28,24 +28,42 @@ size_t class_index(size_t capacity) {
   return power * 8 + capacity / step;
 }
 
-std::byte* from_system(size_t capacity) {
+std::byte* from_system(size_t capacity, Touched touched) {
+  if (touched == Touched::kSparse) {
+    void* at = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+  }
   const size_t alignment = capacity >= kHugePage ? kHugePage : 64;
   void* at = std::aligned_alloc(alignment, (capacity + alignment - 1) / alignment * alignment);
   if (at != nullptr && capacity >= kHugePage) madvise(at, capacity, MADV_HUGEPAGE);  // a wish, not a need
   return static_cast<std::byte*>(at);
 }
 
+void to_system(std::byte* data, size_t capacity, Touched touched) {
+  if (touched == Touched::kSparse)
+    munmap(data, capacity);
+  else
+    std::free(data);
+}
+
+constexpr size_t kClasses = 64 * 8 + 16;
+
 }  // namespace
 
 struct BufferPool::State {
+  struct Free {
+    std::byte* data;
+    size_t capacity;
+  };
   std::mutex mutex;
-  std::vector<std::vector<std::byte*>> free;
+  std::vector<std::vector<Free>> free[2];  // by Touched
   size_t kept = 0, most = 0;
 };
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
+      touched_(other.touched_),
       home_(std::move(other.home_)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
@@ -53,13 +71,14 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   reset();
   data_ = std::exchange(other.data_, nullptr);
   capacity_ = std::exchange(other.capacity_, 0);
+  touched_ = other.touched_;
   home_ = std::move(other.home_);
   return *this;
 }
 
 void Buffer::reset() {
   if (data_ == nullptr) return;
-  home_->give_back(data_, capacity_);
+  home_->give_back(*this);
   data_ = nullptr;
   capacity_ = 0;
   home_.reset();
@@ -69,27 +88,29 @@ std::shared_ptr<BufferPool> BufferPool::make(size_t most) { return std::shared_p
 
 BufferPool::BufferPool(size_t most) : state_(new State) {
   state_->most = most;
-  state_->free.resize(64 * 8 + 16);
+  for (auto& lists : state_->free) lists.resize(kClasses);
 }
 
 BufferPool::~BufferPool() {
-  for (auto& list : state_->free)
-    for (std::byte* data : list) std::free(data);
+  for (const Touched touched : {Touched::kAll, Touched::kSparse})
+    for (auto& list : state_->free[static_cast<size_t>(touched)])
+      for (const State::Free& f : list) to_system(f.data, f.capacity, touched);
 }
 
-Buffer BufferPool::take(size_t bytes) {
+Buffer BufferPool::take(size_t bytes, Touched touched) {
   Buffer buffer;
+  buffer.touched_ = touched;
   buffer.capacity_ = class_size(bytes);
   {
     std::lock_guard lock(state_->mutex);
-    auto& list = state_->free[class_index(buffer.capacity_)];
+    auto& list = state_->free[static_cast<size_t>(touched)][class_index(buffer.capacity_)];
     if (!list.empty()) {
-      buffer.data_ = list.back();
+      buffer.data_ = list.back().data;
       list.pop_back();
       state_->kept -= buffer.capacity_;
     }
   }
-  if (buffer.data_ == nullptr) buffer.data_ = from_system(buffer.capacity_);
+  if (buffer.data_ == nullptr) buffer.data_ = from_system(buffer.capacity_, touched);
   if (buffer.data_ == nullptr)
     buffer.capacity_ = 0;
   else
@@ -97,16 +118,17 @@ Buffer BufferPool::take(size_t bytes) {
   return buffer;
 }
 
-void BufferPool::give_back(std::byte* data, size_t capacity) {
+void BufferPool::give_back(const Buffer& buffer) {
   {
     std::lock_guard lock(state_->mutex);
-    if (state_->kept + capacity <= state_->most) {
-      state_->free[class_index(capacity)].push_back(data);
-      state_->kept += capacity;
+    if (state_->kept + buffer.capacity_ <= state_->most) {
+      auto& lists = state_->free[static_cast<size_t>(buffer.touched_)];
+      lists[class_index(buffer.capacity_)].push_back({buffer.data_, buffer.capacity_});
+      state_->kept += buffer.capacity_;
       return;
     }
   }
-  std::free(data);
+  to_system(buffer.data_, buffer.capacity_, buffer.touched_);
 }
 
 }  // namespace sterna

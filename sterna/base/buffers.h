@@ -4,11 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace sterna {
 
 class BufferPool;
+
+/// How much of a buffer its user touches. What is kSparse has small pages, and those that nobody touches cost nothing.
+enum class Touched : uint8_t { kAll, kSparse };
 
 /// A block of bytes on a 64-byte boundary; goes back to its pool. Contents are whatever was there.
 class Buffer {
@@ -27,6 +31,7 @@ class Buffer {
   friend class BufferPool;
   std::byte* data_ = nullptr;
   size_t capacity_ = 0;
+  Touched touched_ = Touched::kAll;
   std::shared_ptr<BufferPool> home_;
 };
 
@@ -38,12 +43,12 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   ~BufferPool();
 
   /// At least `bytes` bytes; an empty Buffer when the system has no memory.
-  Buffer take(size_t bytes);
+  Buffer take(size_t bytes, Touched touched = Touched::kAll);
 
  private:
   explicit BufferPool(size_t most);
   friend class Buffer;
-  void give_back(std::byte* data, size_t capacity);
+  void give_back(const Buffer& buffer);
   struct State;
   std::unique_ptr<State> state_;
 };

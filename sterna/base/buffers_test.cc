@@ -35,6 +35,22 @@ TEST(Buffers, GivesTheSameMemoryAgain) {
   EXPECT_NE(c.data(), first);
 }
 
+TEST(Buffers, SparseMemoryIsFoundAgainAndKeptApart) {
+  auto pool = BufferPool::make();
+  Buffer a = pool->take(size_t{5} << 20, Touched::kSparse);
+  ASSERT_TRUE(a);
+  std::memset(a.data(), 1, a.capacity());
+  std::byte* first = a.data();
+  a.reset();
+  Buffer dense = pool->take(size_t{5} << 20);
+  EXPECT_NE(dense.data(), first);
+  Buffer b = pool->take(size_t{5} << 20, Touched::kSparse);
+  EXPECT_EQ(b.data(), first);
+  Buffer c = std::move(b);
+  c.reset();
+  EXPECT_EQ(pool->take(size_t{5} << 20, Touched::kSparse).data(), first) << "a moved buffer knows its kind";
+}
+
 TEST(Buffers, KeepsNoMoreThanItsLimit) {
   auto pool = BufferPool::make(1000);
   Buffer a = pool->take(4096);

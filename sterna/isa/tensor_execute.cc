@@ -54,6 +54,39 @@ bool is_identity(const Operand& o) {
   return true;
 }
 
+/// A product with few columns, by way of its transpose (is_narrow).
+void multiply_narrow(Machine& m, const MatmulOperands& x, const Operand& stationary, const Operand& moving,
+                     const Operand& d, Accumulation how, ProductSize size) {
+  bool fresh;
+  const PackedOperand& few =
+      m.packed(*x.moving, false, false, static_cast<size_t>(packed_stationary_floats(size.depth, size.cols)), &fresh);
+  if (!fresh) pack(moving, false, false, {0, stationary_blocks(size.cols)}, few.data());
+  std::vector<float> sums(static_cast<size_t>(size.rows * size.cols));
+  const Block turned{sums.data(), size.rows};
+  PackedProduct product{few.data(), nullptr, turned, size.depth, size.cols, size.rows, Accumulate::kOverwrite};
+  std::vector<float> scratch;
+  if (stationary.unit && stationary.row_offsets == nullptr &&
+      reads_unpacked(rows_of(stationary, 0, size.rows, scratch))) {
+    const OperandRows rows = rows_of(stationary, 0, size.rows, scratch);
+    if (size.rows % kMovingPanel != 0) scratch.resize(static_cast<size_t>(packed_moving_floats(size.depth, 1)));
+    matmul_unpacked(product, rows, scratch.data());
+  } else {
+    const PackedOperand& many =
+        m.packed(*x.stationary, true, false, static_cast<size_t>(packed_moving_floats(size.depth, size.rows)), &fresh);
+    const BlockRange panels{0, moving_panels(size.rows)};
+    if (!fresh) pack(stationary, true, false, panels, many.data());
+    product.moving = many.data();
+    matmul_packed(product, {0, stationary_blocks(size.cols)}, panels);
+  }
+  if (d.direct() && !how.mixed) {
+    put_turned(sums.data(), {reinterpret_cast<float*>(d.base), d.row_pitch / 4}, size.rows, size.cols, how.mode);
+    return m.mark_matmul_result(*x.dst);
+  }
+  std::vector<float> result(sums.size());
+  put_turned(sums.data(), {result.data(), size.cols}, size.rows, size.cols, Accumulate::kOverwrite);
+  put_product(m, *x.dst, d, how, result);
+}
+
 }  // namespace
 
 Result<Accumulation> find_accumulation(Machine& m, const View& dst, AccumulateFlag flag) {
@@ -127,6 +160,10 @@ Status execute_matmul(Machine& m, const MatmulOperands& x) {
     m.warn("MM11", "is_transpose is set, but 'moving' is not the identity; the product is computed.");
   }
   STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));
+  if (!x.double_row && is_narrow(size.rows, size.cols)) {
+    multiply_narrow(m, x, stationary, moving, d, how, size);
+    return {};
+  }
   bool fresh_s, fresh_m;
   const auto floats_s = static_cast<size_t>(packed_stationary_floats(size.depth, size.rows));
   const auto floats_m = static_cast<size_t>(packed_moving_floats(size.depth, size.cols));

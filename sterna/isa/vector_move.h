@@ -188,6 +188,15 @@ struct TensorCopyPredicated {
     if (!src.is_view) std::fill(value.begin(), value.end(), value_bits(dst.dtype, src.value));
     const bool integers = src.is_view && is_integer(s.dtype) && is_integer(d.dtype);  // as exact as a copy
     std::vector<float> converted(src.is_view && s.dtype != d.dtype && !integers ? keep.size() : 0);
+    // Words that lie as words are chosen where they lie.
+    const auto in_words = [](const Operand& o) { return o.unit && size_of(o.dtype) == 4 && o.row_offsets == nullptr; };
+    if (simple && in_words(p) && in_words(d) && (!src.is_view || (s.dtype == d.dtype && in_words(s)))) {
+      const auto words = [](const Operand& o, int64_t row) { return reinterpret_cast<uint32_t*>(o.row(row)); };
+      for (int64_t row = 0; row < d.rows; ++row)
+        select_row(words(p, row), src.is_view ? words(s, row) : value.data(), words(d, row), 1, reverse_pred,
+                   words(d, row), d.cols);
+      return {};
+    }
     for (int64_t row = 0; row < d.rows; ++row) {
       load_bits(p, row, 0, d.cols, where.data());
       load_bits(d, row, 0, d.cols, keep.data());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sterna/machine/machine.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "sterna/base/text.h"
@@ -39,10 +37,6 @@ bool SharedHbm::first_to_allocate(uint32_t tensor, int core) {
   return true;
 }
 
-Machine::Placed::~Placed() {
-  if (data != nullptr) munmap(data, static_cast<size_t>(mapped));
-}
-
 // --- tensors
 
 Storage& Machine::storage(uint32_t tensor) {
@@ -71,6 +65,12 @@ void defined_shape(const TensorInfo& info, int64_t& rows, int64_t& row_bytes) {
   }
   row_bytes = info.ndim == 0 ? size_of(info.dtype) : info.shape[info.ndim - 1] * size_of(info.dtype);
   rows = row_bytes == 0 ? 0 : info.bytes() / row_bytes;
+}
+
+/// Rows a power of two apart would meet in the same few cache sets, so the pitch is an odd number of cache lines.
+int64_t padded_pitch(int64_t row_bytes) {
+  const int64_t lines = (row_bytes + 63) / 64;
+  return lines <= 1 ? row_bytes : (lines | 1) * 64;
 }
 }  // namespace
 
@@ -103,20 +103,16 @@ Status Machine::place(uint32_t tensor, Storage& s, const TensorInfo& info) {
         cat("A tensor of ", info.partitions(), " partitions and ", info.free_bytes(), " bytes a partition at address (",
             info.address_partition, ", ", info.address_byte, ") does not fit ", name(info.memory), ", which has ",
             options_.partitions, " partitions of ", partition_bytes, " bytes."));
-  if (memory.data == nullptr) {
-    memory.mapped = partition_bytes * options_.partitions;
-    void* at = mmap(nullptr, static_cast<size_t>(memory.mapped), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return Fault(FaultKind::kBadInput, "MEM1", "Out of memory for the on-chip memories.");
-    memory.data = static_cast<std::byte*>(at);
-    memory.partition_bytes = partition_bytes;
-    memory.partitions = options_.partitions;
+  if (!memory.bytes) {
+    memory.pitch = padded_pitch(partition_bytes);
+    memory.bytes = buffers_->take(static_cast<size_t>(memory.pitch * options_.partitions), Touched::kSparse);
+    if (!memory.bytes) return Fault(FaultKind::kBadInput, "MEM1", "Out of memory for the on-chip memories.");
     memory.defined.reset(options_.partitions, partition_bytes, false);
   }
   s.row0 = info.address_partition;
   s.byte0 = info.address_byte;
-  s.pitch = partition_bytes;
-  s.data = memory.data + s.row0 * partition_bytes + s.byte0;
+  s.pitch = memory.pitch;
+  s.data = memory.bytes.data() + s.row0 * s.pitch + s.byte0;
   s.defined = &memory.defined;
   const Defined::Box box{s.row0, s.row0 + info.partitions(), s.byte0, s.byte0 + info.free_bytes()};
   memory.defined.clear(box);
@@ -125,14 +121,6 @@ Status Machine::place(uint32_t tensor, Storage& s, const TensorInfo& info) {
   forget_matmuls_of_others(tensor, box);
   return {};
 }
-
-namespace {
-/// Rows a power of two apart would meet in the same few cache sets, so the pitch is an odd number of cache lines.
-int64_t padded_pitch(int64_t row_bytes) {
-  const int64_t lines = (row_bytes + 63) / 64;
-  return lines <= 1 ? row_bytes : (lines | 1) * 64;
-}
-}  // namespace
 
 Status Machine::allocate(uint32_t tensor) {
   const TensorInfo& info = this->tensor(tensor);

@@ -272,13 +272,10 @@ class Machine {
   int64_t shifted_offset(const View& view) const;
 
   struct Placed {  // the shared array behind tensors with an address
-    std::byte* data = nullptr;
+    Buffer bytes;
+    int64_t pitch = 0;
     Defined defined;
     std::vector<uint32_t> matmul_tensors;  ///< those that a matmul wrote to, and perhaps some that no longer are
-    int64_t partition_bytes = 0;
-    ~Placed();
-    int64_t mapped = 0;
-    int partitions = 0;
   };
   Status place(uint32_t tensor, Storage& s, const TensorInfo& info);
   /// A box of `defined` is written, or allocated anew, for a tensor: what matmuls left there for it is gone, and for
@@ -301,6 +298,7 @@ class Machine {
   std::unique_ptr<RoundingGenerator> rounding_;  // null: to nearest even
   std::vector<Warning> warnings_;
   std::vector<PackedOperand> packed_;
+  PackedOperand packed_once_[2];
   uint64_t packed_clock_ = 0;
   // Machines that share storage count in steps, each from its own core, so that no two give out one number.
   static constexpr uint64_t kVersionStep = 16;

@@ -13,7 +13,8 @@ constexpr View kNoView{};
 
 PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, size_t floats, bool* fresh,
                                const View* scale) {
-  // Tensors with an address share bytes, so their own version says nothing; dynamic views move.
+  // Tensors with an address share bytes, so their own version says nothing; dynamic views move. What cannot be used
+  // again takes turns in two slots, which stay in the cache; two, since the other operand of this instruction stays.
   constexpr size_t kSlots = 96;
   const Storage& s = *storages_[view.tensor];
   auto stays = [](const Storage& x, const View& v) {
@@ -23,15 +24,20 @@ PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, s
   const uint64_t scale_version = scale == nullptr ? 0 : storages_[scale->tensor]->version;
   const View& beside = scale == nullptr ? kNoView : *scale;
   ++packed_clock_;
+  if (!reusable) {
+    *fresh = false;
+    PackedOperand& p = packed_once_[packed_clock_ % 2];
+    if (p.buffer.capacity() < floats * 4) p.buffer = buffers_->take(floats * 4);
+    return p;
+  }
   PackedOperand* stale = nullptr;  // the same view's form of before it changed: its memory is at hand
-  if (reusable)
-    for (PackedOperand& p : packed_)
-      if (p.moving == moving && p.double_row == double_row && p.view == view && p.scale == beside) {
-        *fresh = p.version == s.version && p.scale_version == scale_version;
-        p.used = packed_clock_;
-        if (*fresh) return p;
-        stale = &p;
-      }
+  for (PackedOperand& p : packed_)
+    if (p.moving == moving && p.double_row == double_row && p.view == view && p.scale == beside) {
+      *fresh = p.version == s.version && p.scale_version == scale_version;
+      p.used = packed_clock_;
+      if (*fresh) return p;
+      stale = &p;
+    }
   *fresh = false;
   if (stale == nullptr && packed_.size() < kSlots) {
     if (packed_.capacity() < kSlots) packed_.reserve(kSlots);  // callers hold references
@@ -46,7 +52,7 @@ PackedOperand& Machine::packed(const View& view, bool moving, bool double_row, s
   p.used = packed_clock_;
   if (p.buffer.capacity() < floats * 4) p.buffer = buffers_->take(floats * 4);
   p.view = view;
-  p.version = reusable ? s.version : 0;
+  p.version = s.version;
   p.moving = moving;
   p.double_row = double_row;
   p.scale = beside;

@@ -90,6 +90,18 @@ struct CopyingPanel {
   }
 };
 
+// ... or rows of an unpacked operand that is read once.
+template <class T>
+struct UnpackedPanel {
+  const T* row;
+  ptrdiff_t pitch;
+  Vector load(size_t n) const { return load_as_float(row + n); }
+  void next() {
+    hwy::Prefetch(row + matmul_detail::kPrefetchRows * pitch);
+    row += pitch;
+  }
+};
+
 // The first `c.rows` rows of a tile of kRows; all its columns are wanted.
 template <size_t kRows, size_t kVectors, class Moving, size_t... kRow, size_t... kVec>
 HWY_INLINE void tile(const float* a, Moving moving, ptrdiff_t depth, const Corner& c, std::index_sequence<kRow...> rows,
@@ -120,9 +132,8 @@ HWY_NOINLINE void tile(const float* a, Moving moving, ptrdiff_t depth, const Cor
   tile<kRows, kVectors>(a, moving, depth, c, std::make_index_sequence<kRows>(), std::make_index_sequence<kVectors>());
 }
 
-template <size_t kVectors>
-HWY_INLINE void tile_of_rows(const float* a, Panel panel, ptrdiff_t depth, const Corner& c) {
-  const ReadPanel b = {panel.data, panel.pitch};
+template <size_t kVectors, class Moving>
+HWY_INLINE void tile_of_rows(const float* a, Moving b, ptrdiff_t depth, const Corner& c) {
   constexpr size_t kSome = kTileRows * 2 / 3, kFew = kTileRows / 3;
   if (c.rows > static_cast<ptrdiff_t>(kSome)) return tile<kTileRows, kVectors>(a, b, depth, c);
   if (c.rows > static_cast<ptrdiff_t>(kFew)) return tile<kSome, kVectors>(a, b, depth, c);
@@ -130,7 +141,7 @@ HWY_INLINE void tile_of_rows(const float* a, Panel panel, ptrdiff_t depth, const
 }
 
 // A tile with columns missing is computed whole into a buffer, of which the wanted part is taken.
-HWY_NOINLINE void cut_tile(const float* a, Panel b, ptrdiff_t depth, const Corner& c) {
+HWY_NOINLINE void cut_tile(const float* a, ReadPanel b, ptrdiff_t depth, const Corner& c) {
   HWY_ALIGN float whole[kTileRows * kTileCols];
   const Corner inside = {whole, kTileCols, c.rows, kTileCols, false};
   if (c.cols <= static_cast<ptrdiff_t>(kLanes)) {
@@ -157,7 +168,7 @@ void block_by_panel(const float* a, Panel b, ptrdiff_t depth, const Corner& whol
   for (ptrdiff_t n = 0; n < whole.cols; n += kTileCols) {
     for (ptrdiff_t m = first_row; m < whole.rows; m += kTileRows) {
       const Corner c = part_of(whole, m, n);
-      const Panel part = {b.data + n, b.pitch};
+      const ReadPanel part = {b.data + n, b.pitch};
       if (c.cols == kTileCols) {
         tile_of_rows<kTileVectors>(a + m, part, depth, c);
       } else {
@@ -172,6 +183,26 @@ void PanelProduct(const PackedProduct& p, Panel moving, BlockRange blocks, ptrdi
     const float* a = p.stationary + block * p.depth * kStationaryBlock;
     block_by_panel(a, moving, p.depth, matmul_detail::corner_of(p, block, panel));
   }
+}
+
+template <class T>
+void unpacked_tiles(const PackedProduct& p, const OperandRows& moving, ptrdiff_t panel) {
+  const auto* row = static_cast<const T*>(moving.base) + panel * kMovingPanel;
+  for (ptrdiff_t block = 0; block < stationary_blocks(p.rows); ++block) {
+    const float* a = p.stationary + block * p.depth * kStationaryBlock;
+    const Corner whole = matmul_detail::corner_of(p, block, panel);
+    for (ptrdiff_t n = 0; n < kMovingPanel; n += kTileCols)
+      for (ptrdiff_t m = 0; m < whole.rows; m += kTileRows) {
+        const UnpackedPanel<T> b = {row + n, moving.pitch_bytes / static_cast<ptrdiff_t>(sizeof(T))};
+        tile_of_rows<kTileVectors>(a + m, b, p.depth, part_of(whole, m, n));
+      }
+  }
+}
+
+// A product with a whole panel of contiguous rows of fp32 or bfloat16, which are read where they lie.
+void UnpackedPanelProduct(const PackedProduct& p, const OperandRows& moving, ptrdiff_t panel) {
+  if (moving.type == DType::kFloat32) return unpacked_tiles<float>(p, moving, panel);
+  unpacked_tiles<uint16_t>(p, moving, panel);
 }
 
 // The first row of tiles of a product with one whole panel, leaving the panel packed; needs kTileRows rows. `T` is
@@ -216,6 +247,7 @@ void FreshPanelProduct(const PackedProduct& p, const OperandRows& moving, const 
 #else
 void PanelProduct(const PackedProduct&, Panel, BlockRange, ptrdiff_t) {}
 void FreshPanelProduct(const PackedProduct&, const OperandRows&, const OperandRows*, float*) {}
+void UnpackedPanelProduct(const PackedProduct&, const OperandRows&, ptrdiff_t) {}
 #endif
 
 }  // namespace
@@ -233,6 +265,7 @@ using matmul_detail::Panel;
 
 HWY_EXPORT(PanelProduct);
 HWY_EXPORT(FreshPanelProduct);
+HWY_EXPORT(UnpackedPanelProduct);
 
 // The definition.
 void define_corner(const float* a, Panel b, ptrdiff_t depth, const Corner& c) {
@@ -272,6 +305,30 @@ void matmul_packed(const PackedProduct& product, BlockRange blocks, BlockRange p
   }
 }
 
+bool reads_unpacked(const OperandRows& rows) { return has_simd_rows(rows); }
+
+void matmul_unpacked(const PackedProduct& product, const OperandRows& moving, float* scratch) {
+  const ptrdiff_t whole = product.cols / kMovingPanel, rest = product.cols - whole * kMovingPanel;
+  for (ptrdiff_t panel = 0; panel < whole; ++panel) HWY_DYNAMIC_DISPATCH(UnpackedPanelProduct)(product, moving, panel);
+  if (rest == 0) return;
+  pack_moving(from_column(moving, whole * kMovingPanel), product.depth, rest, whole_depth(product.depth), {0, 1},
+              scratch);
+  panel_product(product, {scratch, kMovingPanel}, {0, stationary_blocks(product.rows)}, whole);
+}
+
+void put_turned(const float* sums, Block d, ptrdiff_t rows, ptrdiff_t cols, Accumulate accumulate) {
+  if (accumulate == Accumulate::kOverwrite) {
+    transpose_bytes(sums, rows * ptrdiff_t{sizeof(float)}, d.data, d.pitch * ptrdiff_t{sizeof(float)}, cols, rows,
+                    sizeof(float));
+    return;
+  }
+  for (ptrdiff_t m = 0; m < rows; ++m)
+    for (ptrdiff_t n = 0; n < cols; ++n) {
+      float& at = d.data[m * d.pitch + n];
+      at = matmul_detail::without_nan_payload(at + sums[n * rows + m]);
+    }
+}
+
 void matmul_rows(const OperandRows& stationary, const OperandRows& moving, Block d, ptrdiff_t depth, ptrdiff_t rows,
                  ptrdiff_t cols, Accumulate accumulate, float* scratch) {
   float* const packed_stationary = on_cache_line(scratch);
@@ -293,9 +350,8 @@ void matmul_rows(const OperandRows& stationary, const OperandRows& moving, Block
       continue;
     }
     // With a single block of rows a panel is read once: packing it would cost as much as using it.
-    if (is_simple && width == kMovingPanel && moving.type == DType::kFloat32) {
-      panel_product(product, {static_cast<const float*>(source.base), source.pitch_bytes / ptrdiff_t{sizeof(float)}},
-                    blocks, 0);
+    if (is_simple && width == kMovingPanel) {
+      HWY_DYNAMIC_DISPATCH(UnpackedPanelProduct)(product, source, 0);
       continue;
     }
     const BlockRange panels = {0, moving_panels(width)};

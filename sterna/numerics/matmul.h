@@ -86,4 +86,15 @@ struct PackedProduct {
 /// threads.
 void matmul_packed(const PackedProduct& product, BlockRange blocks, BlockRange panels);
 
+// A product of few columns fills no vector with them, and the stationary operand would be packed for hardly any use.
+// Its transpose has long rows: the operands change places, each sum stays what it is, and the result is turned.
+constexpr bool is_narrow(ptrdiff_t rows, ptrdiff_t cols) { return cols <= kStationaryBlock && rows >= kMovingPanel; }
+/// d[m][n] = (kAdd: d[m][n] +) sums[n * rows + m].
+void put_turned(const float* sums, Block d, ptrdiff_t rows, ptrdiff_t cols, Accumulate accumulate);
+/// The moving operand can be read where it lies, which pays when there is one block of rows.
+bool reads_unpacked(const OperandRows& rows);
+/// All of a product whose moving operand reads_unpacked(); product.moving is not used. `scratch`: space for one packed
+/// panel.
+void matmul_unpacked(const PackedProduct& product, const OperandRows& moving, float* scratch);
+
 }  // namespace sterna

@@ -12,6 +12,8 @@
 namespace sterna::matmul_detail {
 
 inline constexpr ptrdiff_t kCacheLine = 64;
+// How many rows ahead to ask for: rows lie on different pages, where the processor's own prefetch does not follow.
+inline constexpr ptrdiff_t kPrefetchRows = 16;
 
 // A run of unpacked or packed rows of the moving operand, kMovingPanel columns wide.
 struct Panel {

@@ -8,7 +8,9 @@
 // clang-format on
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -16,16 +18,6 @@
 #include "sterna/numerics/matmul.h"
 #include "sterna/numerics/matmul_detail.h"
 #include "sterna/numerics/matmul_load-inl.h"
-
-#ifndef STERNA_NUMERICS_MATMUL_PACK_ONCE_
-#define STERNA_NUMERICS_MATMUL_PACK_ONCE_
-namespace sterna::matmul_detail {
-
-// How many rows ahead to ask for: rows lie on different pages, where the processor's own prefetch does not follow.
-inline constexpr ptrdiff_t kPrefetchRows = 16;
-
-}  // namespace sterna::matmul_detail
-#endif  // STERNA_NUMERICS_MATMUL_PACK_ONCE_
 
 HWY_BEFORE_NAMESPACE();
 namespace sterna::HWY_NAMESPACE {
@@ -84,8 +76,30 @@ void prefetch_row(const std::byte* row, ptrdiff_t bytes) {
   for (ptrdiff_t byte = 0; byte < bytes; byte += matmul_detail::kCacheLine) hwy::Prefetch(row + byte);
 }
 
+// Rows of no more than one group, for which calls would cost more than the elements.
+template <ptrdiff_t kWidth, class T>
+void pack_few(const OperandRows& source, ptrdiff_t depth, ptrdiff_t count, DepthSlots slots, float* out) {
+  const auto* row = static_cast<const std::byte*>(source.base);
+  out += slots.first * kWidth;
+  for (ptrdiff_t k = 0; k < depth; ++k, row += source.pitch_bytes, out += slots.step * kWidth) {
+    for (ptrdiff_t c = 0; c < count; ++c) {
+      T element;
+      std::memcpy(&element, row + c * ptrdiff_t{sizeof(T)}, sizeof(T));
+      if constexpr (std::is_same_v<T, float>)
+        out[c] = element;
+      else
+        out[c] = std::bit_cast<float>(uint32_t{element} << 16);  // bfloat16
+    }
+    std::fill(out + count, out + kWidth, 0.0f);
+  }
+}
+
 template <ptrdiff_t kWidth>
 void pack(const OperandRows& source, ptrdiff_t depth, ptrdiff_t count, DepthSlots slots, BlockRange range, float* out) {
+  if (count <= kWidth && range.begin < range.end && has_simd_rows(source)) {
+    if (source.type == DType::kFloat32) return pack_few<kWidth, float>(source, depth, count, slots, out);
+    return pack_few<kWidth, uint16_t>(source, depth, count, slots, out);
+  }
   const ptrdiff_t first = range.begin * kWidth, last = std::min(range.end * kWidth, count),
                   group_floats = slots.total * kWidth;
   constexpr ptrdiff_t kPiece = 8 * 96;  // columns decoded at a time; a multiple of both widths
