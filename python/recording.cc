@@ -316,6 +316,8 @@ PyMethodDef methods[] = {
            "fail(kind, rule, message): raises a fault of the line that is being recorded."),
     method("compat", recording_compat, METH_VARARGS, "compat(rule, message): a remark, in strict mode a fault."),
     method("warnings", recording_warnings, METH_NOARGS, "(rule, message, file, line) of each remark."),
+    method("multiply_adds", recording_multiply_adds, METH_NOARGS,
+           "Multiply-adds of the run, also of a program that the chip's memories do not hold."),
     method("timing", recording_timing, METH_VARARGS | METH_KEYWORDS, "The predicted run: a Timing object."),
     method("release", recording_release, METH_NOARGS,
            "Gives up values and arguments; what timing() and text() need stays."),

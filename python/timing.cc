@@ -175,6 +175,20 @@ PyObject* recording_timing(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
 }
 
+PyObject* recording_multiply_adds(PyObject* self, PyObject*) {
+  Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
+  TimingOptions options;
+  options.rank = r.rank;
+  Result<double> sum = Fault();
+  const std::vector<Path> paths = r.paths();
+  Py_BEGIN_ALLOW_THREADS sum = multiply_adds(r.builder.program(), std::span(paths), *r.chip, options);
+  Py_END_ALLOW_THREADS if (!sum) {
+    raise_fault(sum.error());
+    return nullptr;
+  }
+  return PyFloat_FromDouble(*sum);
+}
+
 PyObject* recording_release(PyObject* self, PyObject*) {
   Recording& r = *reinterpret_cast<RecordingObject*>(self)->self;
   r.kept_paths = r.paths();

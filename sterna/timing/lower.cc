@@ -28,13 +28,14 @@ class Lowering {
         path_(path),
         has_path_(!path.empty()),
         memories_(program, chip, placement),
+        work_only_(placement.byte.size() < program.tensors.size()),
         registers_(program.register_count),
         out_(out),
         core_(out.cores[core]),
         costs_(core_.costs) {}
 
   Status run() {
-    track_hbm();
+    if (!work_only_) track_hbm();
     sort_edges();
     const size_t n = stream_.size();
     out_.instructions.reserve(out_.instructions.size() + n);
@@ -95,7 +96,9 @@ class Lowering {
         case Step::kEnd:
           if (cost->dynamic) read_path(stream_[i]);
           break;
-        case Step::kAlloc: memories_.allocate(static_cast<const control::Alloc*>(stream_[i].body())->tensor.id); break;
+        case Step::kAlloc:
+          if (!work_only_) memories_.allocate(static_cast<const control::Alloc*>(stream_[i].body())->tensor.id);
+          break;
         case Step::kLoop:
         case Step::kWhile:
         case Step::kIf: {
@@ -192,6 +195,10 @@ class Lowering {
     out_.instructions.push_back({0, 0, record, kNoInstruction, header.site, cost.queue, Cause::kLaunch, core_number_});
     out_.multiply_adds += cost.multiply_adds;
     if (cost.step >= Step::kDma) count_bytes(cost);
+    if (work_only_) {
+      if (cost.dynamic) read_path(header);
+      return;
+    }
     find_waits(record, header, cost, ref);
     const auto first = static_cast<uint32_t>(core_.waits.size());
     for (uint32_t left = mask_; left != 0; left &= left - 1)
@@ -213,7 +220,7 @@ class Lowering {
       (c.several_chips ? core_.link_between_chips : core_.link_inside_chip) = true;
     }
     add(record, work_class, cost);
-    core_.meets.push_back(meet);
+    if (!work_only_) core_.meets.push_back(meet);
     return {};
   }
 
@@ -321,6 +328,7 @@ class Lowering {
   PathReader path_;
   bool has_path_;
   Memories memories_;
+  const bool work_only_;
   std::vector<Ref> registers_;    // who wrote each register last
   Ref control_;                   // what the current region's decision waited for
   std::vector<ExtraEdge> edges_;  // by consumer

@@ -147,6 +147,13 @@ int64_t stacks_of(const Program& program, const Chip& chip) {
 
 }  // namespace
 
+Result<double> multiply_adds(const Program& program, std::span<const Path> paths, const Chip& chip,
+                             const TimingOptions& options) {
+  Lowered lowered(program);
+  STERNA_TRY(lower(program, paths, chip, Placement(), options, lowered));
+  return lowered.multiply_adds;
+}
+
 Result<Timing> predict(const Program& program, std::span<const Path> paths, const Chip& chip,
                        const TimingOptions& options) {
   STERNA_ASSIGN(const Placement placement, place_tensors(program, chip));

@@ -135,6 +135,9 @@ struct Timing {
 /// instruction nor a default for its engine), LNC7 (cores wait for each other for ever), CC1 (not a group of ranks).
 Result<Timing> predict(const Program& program, std::span<const Path> paths, const Chip& chip,
                        const TimingOptions& options = {});
+/// Multiply-adds of a run, also of a program that does not fit the chip's memories. Faults: PATH1, COST1, CC1.
+Result<double> multiply_adds(const Program& program, std::span<const Path> paths, const Chip& chip,
+                             const TimingOptions& options = {});
 inline Result<Timing> predict(const Program& program, const Path& path, const Chip& chip,
                               const TimingOptions& options = {}) {
   return predict(program, std::span(&path, 1), chip, options);

@@ -401,6 +401,22 @@ TEST_F(Model, CapacityIsRefused) {
   EXPECT_EQ(t.error().rule, "CAP1");
 }
 
+TEST_F(Model, MultiplyAddsAreCountedWhereverTensorsLie) {
+  // nc_matmul of [128, 128] by [128, 512]; then the same again with more tiles alive than PSUM has banks.
+  const View stationary = k.sbuf({128, 128}, kBf16), moving = k.sbuf({128, 512}, kBf16);
+  std::vector<View> results;
+  for (int i = 0; i < 9; ++i) k.matmul(results.emplace_back(k.psum({128, 512})), stationary, moving);
+  const double one = 128.0 * 128 * 512;
+  const std::vector<Path> paths;
+  EXPECT_EQ(*multiply_adds(k.builder.program(), paths, chip), 9 * one);
+  auto t = predict(k.builder.program(), Path(), chip);
+  ASSERT_TRUE(t);
+  EXPECT_EQ(t->multiply_adds, 9 * one);
+  for (const View& v : results) k.copy(tile(512), v);  // all nine live until here
+  EXPECT_EQ(predict(k.builder.program(), Path(), chip).error().rule, "CAP2");
+  EXPECT_EQ(*multiply_adds(k.builder.program(), paths, chip), 9 * one);
+}
+
 // ---- Properties.
 
 /// A stream of loads, arithmetic, matmuls and, if asked, stores on tiles of many sizes.

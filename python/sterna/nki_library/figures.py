@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time of a test run goes: kernels (recording, values, predicting), and everything else."""
 
+import contextlib
 import time
 
 from sterna import profiler
@@ -58,7 +59,9 @@ class Counter(profiler.Profile):
             sums["multiply_adds"] += int(timing.multiply_adds)
             sums["predicted"] += 1
         except Fault:
-            pass  # too large for the chip's memory, for example: the values are there all the same
+            # Too large for the chip's memory, for example: the values are there all the same, and so is the work.
+            with contextlib.suppress(Fault):
+                sums["multiply_adds"] += int(recording.multiply_adds())
         sums["predict"] += time.perf_counter() - start
 
 
@@ -97,7 +100,7 @@ class Totals:
             f"waiting for memory {s['wait']:.1f}, start and pytest {rest:.1f}"
         )
         unknown = s["calls"] - s["predicted"]
-        more = f" (not counted in {unknown} calls without a prediction)" if unknown else ""
+        more = f" ({unknown} calls have no predicted time)" if unknown else ""
         yield f"work             {s['multiply_adds']:.4g} multiply-adds{more}, {s['instructions']:.4g} instructions"
         if s["remarks"]:
             yield f"remarks          {s['remarks']} (shown by -W default::sterna.SternaWarning)"
