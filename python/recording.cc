@@ -113,6 +113,7 @@ PyObject* recording_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::string policy = uninit;
   r.options.uninit = policy == "warn"   ? UninitPolicy::kWarn
                      : policy == "fill" ? UninitPolicy::kFill
+                     : policy == "zero" ? UninitPolicy::kZero
                                         : UninitPolicy::kError;
   r.options.rounding_seed = rounding_seed;
   r.options.print = print_text;

@@ -91,6 +91,14 @@ PyObject* get_name(PyObject* o, void*) {
   return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
 }
 
+// In no document. Kernels of a public library (nki-library 2.29, MX experts) ask it of plain tensors, as of its own
+// views.
+PyObject* get_base_tensor(PyObject* o, void*) {
+  const TensorObject* t = tensor_of(o);
+  const uint32_t id = t->view.tensor;
+  return new_tensor(t->recording, whole_view(id, t->recording->self->builder.tensor(id)));
+}
+
 PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, nullptr, "Counts of the view's dimensions.", nullptr},
     {"strides", get_strides, nullptr, "Elements from one index to the next, for each dimension.", nullptr},
@@ -101,6 +109,7 @@ PyGetSetDef tensor_getset[] = {
     {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
     {"buffer", get_buffer, nullptr, "Memory the tensor is in.", nullptr},
     {"name", get_name, nullptr, "The tensor's name.", nullptr},
+    {"base_tensor", get_base_tensor, nullptr, "The whole tensor that this is a view of.", nullptr},
     {"tensor_id", get_tensor_id, nullptr, "Number of the tensor in its program.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -36,8 +36,8 @@ def eager():
 
 
 def uninit():
-    """STERNA_UNINIT=error|warn|fill: what an arithmetic read of bytes that were never written does."""
-    return _choice("STERNA_UNINIT", ("error", "warn", "fill"))
+    """STERNA_UNINIT=error|warn|fill|zero: what an arithmetic read of bytes that were never written does."""
+    return _choice("STERNA_UNINIT", ("error", "warn", "fill", "zero"))
 
 
 def rounding_seed():

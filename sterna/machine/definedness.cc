@@ -175,11 +175,12 @@ Status Machine::undefined_read(const View& view, const char* what, UninitPolicy 
                                   ", which was never written. Write it first (memset, dma_copy, ...), or set "
                                   "STERNA_UNINIT=warn to go on with a fill value.");
   if (policy == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT1", message);
-  if (policy == UninitPolicy::kWarn) warn("UNINIT1", message);
+  if (policy != UninitPolicy::kFill) warn("UNINIT1", message);
   // The fill value on chip is the official simulator's: NaN for floats, 4 for integers. In HBM it is zero: a caller's
   // fresh buffer holds zeros, and public kernels leave the padding of their results to that (assumed).
   std::byte pattern[4] = {};
-  if (t.on_chip() && !is_packed(view.dtype))
+  // Zero, where it is asked for: of a chip's leftovers some kernels need only that they are finite.
+  if (t.on_chip() && policy != UninitPolicy::kZero && !is_packed(view.dtype))
     from_float(view.dtype, is_float(view.dtype) ? std::nanf("") : 4.0f, pattern);
   const int64_t size = size_of(view.dtype);
   for_each_box(view, [&](const Defined::Box& box) {
@@ -286,7 +287,7 @@ bool Machine::by_matmul(const View& view, bool* mixed) {
     }
     all = false;
     for (int64_t r = box.row_begin; r < box.row_end && !any; ++r)
-      for (int64_t b = box.byte_begin; b < box.byte_end && !any; b += 2) any = s.by_matmul->test_byte(r, b);
+      any = s.by_matmul->next_defined(r, box.byte_begin, box.byte_end) < box.byte_end;
   });
   *mixed = any && !all;
   return all;

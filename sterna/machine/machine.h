@@ -25,7 +25,7 @@
 namespace sterna {
 
 /// What an arithmetic read of undefined bytes does (STERNA_UNINIT).
-enum class UninitPolicy : uint8_t { kError, kWarn, kFill };
+enum class UninitPolicy : uint8_t { kError, kWarn, kFill, kZero };
 
 /// What a move knows about one element of its source or does to one of its destination.
 enum class ElementState : uint8_t { kUndefined, kDefined, kKeep };

@@ -94,7 +94,7 @@ TEST(BinaryProgram, RefusesOtherBytes) {
   EXPECT_EQ(read_program(kProgram).error().rule, "PRGB1");
   std::string bytes = write_program(program());
   std::string later = bytes;
-  later[8] = 2;
+  later[8] = 99;
   EXPECT_EQ(read_program(later).error().rule, "PRGB2");
   std::string renamed = bytes;
   const size_t at = renamed.find("tensor_scalar");

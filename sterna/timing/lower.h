@@ -72,7 +72,8 @@ struct Lowered {
   double hbm_ps = 0;
 };
 
-/// `paths` by core; those left out are empty. A placement without places gives the work alone: no waits and no meetings.
+/// `paths` by core; those left out are empty. A placement without places gives the work alone: no waits and no
+/// meetings.
 Status lower(const Program& program, std::span<const Path> paths, const Chip& chip, const Placement& placement,
              const TimingOptions& options, Lowered& out);
 

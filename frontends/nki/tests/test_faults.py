@@ -156,8 +156,8 @@ def test_messages_name_tensor_index_and_advice():
         assert part in message
 
 
-@pytest.mark.parametrize(("setting", "result"), [("warn", np.nan), ("fill", np.nan)])
-def test_uninitialised_reads_by_setting(setting, result, monkeypatch):
+@pytest.mark.parametrize(("setting", "result", "integer"), [("warn", np.nan, 5), ("fill", np.nan, 5), ("zero", 1, 1)])
+def test_uninitialised_reads_by_setting(setting, result, integer, monkeypatch):
     @nki.jit
     def kernel(x):
         floats = nl.add(nl.ndarray((2, 2), nl.float32), 1.0)
@@ -171,9 +171,9 @@ def test_uninitialised_reads_by_setting(setting, result, monkeypatch):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         floats, whole = kernel(ONE)
-    assert len([w for w in seen if "UNINIT1" in str(w.message)]) == (2 if setting == "warn" else 0)
+    assert len([w for w in seen if "UNINIT1" in str(w.message)]) == (0 if setting == "fill" else 2)
     np.testing.assert_array_equal(floats, np.full((2, 2), result, F32))
-    np.testing.assert_array_equal(whole, np.full((2, 2), 5, np.int32))  # the fill value of integers is 4
+    np.testing.assert_array_equal(whole, np.full((2, 2), integer, np.int32))  # the fill value of integers is 4
 
 
 def test_a_copy_of_undefined_bytes_is_no_fault_and_stays_undefined():
@@ -187,7 +187,7 @@ def test_a_copy_of_undefined_bytes_is_no_fault_and_stays_undefined():
 
 
 @pytest.mark.parametrize("returned", [True, False])
-@pytest.mark.parametrize("setting", ["error", "warn", "fill"])
+@pytest.mark.parametrize("setting", ["error", "warn", "fill", "zero"])
 def test_an_argument_written_from_undefined_bytes(setting, returned, monkeypatch):
     """The write has happened; the undefined bytes follow the setting, whether the argument is a result or not."""
 
@@ -209,7 +209,7 @@ def test_an_argument_written_from_undefined_bytes(setting, returned, monkeypatch
                 kernel(x)
         else:
             kernel(x)
-    assert len([w for w in seen if "never written" in str(w.message)]) == (setting == "warn")
+    assert len([w for w in seen if "never written" in str(w.message)]) == (setting in ("warn", "zero"))
     np.testing.assert_array_equal(x[:, 0:2], np.ones((2, 2)))
     if setting != "error":
         np.testing.assert_array_equal(x[:, 2:4], np.zeros((2, 2)))

@@ -398,3 +398,16 @@ def test_an_address_outside_the_memory_is_refused():
     kernel, x = refused(lambda x: nisa.memset(nl.ndarray((2, 2), nl.float32, address=(0, 1 << 20)), 0))
     with pytest.raises(OutOfBounds, match="ADDR1"):
         kernel(x)
+
+
+def test_the_base_of_a_view_is_the_whole_tensor():
+    @nki.jit
+    def kernel(x):
+        part = x[1:3, 2:4]
+        assert part.base_tensor.shape == x.shape and x.base_tensor.dtype == x.dtype
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, part.base_tensor)
+        return out
+
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    np.testing.assert_array_equal(kernel(x), x)
