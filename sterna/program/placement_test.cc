@@ -18,7 +18,8 @@ class Placing : public testing::Test {
  protected:
   Placing() : chip(std::move(*find_chip("trn2"))), builder(chip, false) {}
 
-  uint32_t add(Memory memory, int64_t bytes, int64_t partitions = 128, int64_t address = -1) {
+  /// A tensor that nothing uses yet.
+  uint32_t unused(Memory memory, int64_t bytes, int64_t partitions = 128, int64_t address = -1) {
     TensorInfo info;
     info.memory = memory;
     info.dtype = DType::kUInt8;
@@ -30,6 +31,12 @@ class Placing : public testing::Test {
     auto id = builder.add_tensor(info);
     if (!id) ADD_FAILURE() << id.error().text();
     return id ? *id : 0;
+  }
+  /// A tensor that is used at once, so that its life begins here.
+  uint32_t add(Memory memory, int64_t bytes, int64_t partitions = 128, int64_t address = -1) {
+    const uint32_t id = unused(memory, bytes, partitions, address);
+    touch(id);
+    return id;
   }
   uint32_t sbuf(int64_t bytes) { return add(Memory::kSbuf, bytes); }
   uint32_t psum(int64_t bytes) { return add(Memory::kPsum, bytes); }
@@ -181,7 +188,7 @@ TEST_F(Placing, PackedTensorsKeepClearOfAddressesAndOfBankBorders) {
 
 TEST_F(Placing, AvoidsAnAddressThatComesToLifeLater) {
   const uint32_t first = sbuf(1024);
-  const uint32_t fixed = add(Memory::kSbuf, 4096, 128, 0);
+  const uint32_t fixed = unused(Memory::kSbuf, 4096, 128, 0);
   touch(fixed);
   touch(first);
   const Placement p = place();
@@ -201,13 +208,13 @@ TEST_F(Placing, ATensorFromOutsideALoopLivesUntilItsEnd) {
 
 TEST_F(Placing, ALifeBeginsWithTheFirstUse) {
   std::vector<uint32_t> tiles;  // a list of twelve banks where eight exist, used one after the other
-  for (int i = 0; i < 12; ++i) tiles.push_back(psum(2048));
+  for (int i = 0; i < 12; ++i) tiles.push_back(unused(Memory::kPsum, 2048));
   for (uint32_t id : tiles) touch(id), touch(id);
   EXPECT_EQ(place().psum_peak, 2048);
 }
 
 TEST_F(Placing, ATensorFromOutsideALoopLivesFromItsBeginning) {
-  const uint32_t outside = sbuf(1024);
+  const uint32_t outside = unused(Memory::kSbuf, 1024);
   loop(3);
   touch(sbuf(sbuf_bytes() - 512));
   touch(outside);

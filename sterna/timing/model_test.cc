@@ -412,7 +412,7 @@ TEST_F(Model, MultiplyAddsAreCountedWhereverTensorsLie) {
   auto t = predict(k.builder.program(), Path(), chip);
   ASSERT_TRUE(t);
   EXPECT_EQ(t->multiply_adds, 9 * one);
-  for (const View& v : results) k.copy(tile(512), v);  // all nine live until here
+  for (const View& v : results) k.activate(tile(512), v);  // all nine live until here
   EXPECT_EQ(predict(k.builder.program(), Path(), chip).error().rule, "CAP2");
   EXPECT_EQ(*multiply_adds(k.builder.program(), paths, chip), 9 * one);
 }
