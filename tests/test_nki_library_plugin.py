@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -16,9 +14,7 @@ pytest.importorskip("sterna.nki_library")
 import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
-from sterna.faults import RuleError  # noqa: E402
-from sterna.nki_library import compiler, figures, machine, ranks, remote_locks  # noqa: E402
-from sterna.nki_library import neuron_dtypes as dt  # noqa: E402
+from sterna.nki_library import figures, ranks  # noqa: E402
 
 HARNESS = """
     import enum, os
@@ -278,33 +274,6 @@ def test_ranks_get_their_own_inputs():
         np.testing.assert_array_equal(array, np.full((2, 2), 2 * rank))
 
 
-# --- cases that need much memory
-
-
-def test_the_second_of_two_that_want_the_machine_alone_gives_way(tmp_path):
-    first, second, other = (machine.Share(tmp_path) for _ in range(3))
-    waits = threading.Event()
-
-    def run_first():
-        with first.held():
-            waits.set()
-            first.take_alone()
-
-    with other.held(), second.held():
-        thread = threading.Thread(target=run_first)
-        thread.start()
-        waits.wait(10)
-        time.sleep(0.1)
-        with pytest.raises(machine.GivesWay):
-            second.take_alone()
-        assert not first.alone and not second.alone
-    thread.join(10)
-    assert first.waited
-    with second.held():
-        second.take_alone()
-        assert second.alone
-
-
 GROWS = """
     import os
     import pytest
@@ -331,72 +300,6 @@ GROWS = """
 def test_a_case_that_gives_way_begins_again_alone_and_is_reported_once(suite):
     done = suite(GROWS)
     assert "2 passed" in done.stdout and "failed" not in done.stdout, done.stdout + done.stderr
-
-
-def test_a_process_that_grows_past_its_part_is_told_once():
-    told = []
-    watch = machine.Watch(machine.used_bytes() + (64 << 20), lambda: told.append(machine.used_bytes()))
-
-    def work(megabytes):
-        kept = [bytearray(b"x") * (1 << 20) for _ in range(megabytes)]
-        end = time.process_time() + 3 * machine.Watch.SECONDS
-        while time.process_time() < end:
-            pass
-        return kept
-
-    with watch.over():
-        work(1)
-        assert not told
-        work(96)
-        work(96)
-    assert len(told) == 1 and told[0] > watch.limit
-    work(96)
-    assert len(told) == 1
-
-
-def test_whoever_wants_the_machine_alone_waits_and_newcomers_wait_behind(tmp_path):
-    events = []
-    first, heavy, late = (machine.Share(tmp_path) for _ in range(3))
-    waiting = threading.Event()
-
-    def run_heavy():
-        with heavy.held():
-            waiting.set()
-            heavy.take_alone()
-            events.append("heavy")
-            time.sleep(0.05)
-            events.append("heavy done")
-
-    def run_late():
-        with late.held():
-            events.append("late")
-
-    with first.held():
-        one = threading.Thread(target=run_heavy)
-        one.start()
-        waiting.wait(10)
-        time.sleep(0.1)
-        two = threading.Thread(target=run_late)
-        two.start()
-        time.sleep(0.1)
-        events.append("first done")
-    one.join(10)
-    two.join(10)
-    assert events == ["first done", "heavy", "heavy done", "late"]
-    assert heavy.waited and not late.waited
-
-
-def test_two_cases_share_the_machine(tmp_path):
-    one, other = machine.Share(tmp_path), machine.Share(tmp_path)
-    with one.held(), other.held():
-        assert not one.alone and not other.alone
-
-
-def test_the_estimate_counts_arrays_in_structures():
-    inputs = {"x": np.zeros((4, 8), np.float16), "list": [np.zeros(2, np.float32)], "n": 5, "none": None}
-    assert machine.array_bytes(inputs) == 64 + 8
-    assert machine.case_bytes(inputs, {}) == 2 * 72 + 8 * 34
-    assert 0 < machine.available_bytes() <= machine.total_bytes() * 2
 
 
 # --- figures
@@ -440,80 +343,3 @@ def test_kernel_calls_are_counted():
     assert (sums["calls"], sums["multiply_adds"], sums["predicted"]) == (1, 8 * 16 * 32, 1)
     assert sums["instructions"] >= 5 and sums["record"] > 0 and sums["values"] > 0
     assert counter.take()["calls"] == 0
-
-
-# --- the closed modules
-
-
-def test_compiling_records_and_writes_the_program(tmp_path):
-    ran = []
-
-    def kernel(x):
-        ran.append(True)
-        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(out, x)
-        return out
-
-    x = np.ones((4, 4), np.float32)
-    made = compiler.ParserFrontend().compile(kernel, inputs={"x": x}, target="trn2", lnc=1, output_names=["out"])
-    options = compiler.CompileOptions(target="trn2", output_path=str(tmp_path / "deep" / "file.neff"))
-    done = compiler.CompiledKernel.from_frontend(made, options.disable_backend_optimizations())
-    assert ran == [True]
-    with open(done.neff_path, encoding="utf-8") as file:
-        assert "dma_copy" in file.read()
-
-
-def test_compiling_refuses_what_the_chip_refuses():
-    def wide(x):
-        nl.ndarray((256, 4), nl.float32, buffer=nl.sbuf)
-
-    with pytest.raises(RuleError):
-        compiler.ParserFrontend().compile(wide, inputs={"x": np.ones((4, 4), np.float32)}, target="trn2")
-
-
-def test_compiling_refuses_what_does_not_fit_into_memory():
-    def large(x):
-        tiles = [nl.ndarray((128, 16 * 1024), nl.float32, buffer=nl.sbuf) for _ in range(8)]
-        for tile in tiles:
-            nisa.memset(tile, 0.0)
-        total = nl.ndarray((128, 16 * 1024), nl.float32, buffer=nl.sbuf)
-        for tile in tiles:
-            nisa.tensor_tensor(total, tiles[0], tile, nl.add)
-
-    with pytest.raises(RuleError, match="CAP1"):
-        compiler.ParserFrontend().compile(large, inputs={"x": np.ones((4, 4), np.float32)}, target="trn2")
-
-
-def test_a_lock_result_survives_its_text_form():
-    result = remote_locks.LockResult(status=remote_locks.LockStatus.DRAINED, max_lock_expiry=12)
-    assert remote_locks.LockResult.from_json(result.to_json()) == result
-    for status in remote_locks.LockStatus:
-        assert remote_locks.LockStatus.from_exit_code(status.exit_code) is status
-    assert remote_locks.LockStatus.from_exit_code(99) is None
-
-
-def test_static_cast_takes_names_types_and_dtypes():
-    values = np.array([1.0, 2.5, -3.0, 0.125], np.float32)
-    for dtype in ("bfloat16", nl.bfloat16, dt.bfloat16, np.dtype(dt.bfloat16)):
-        got = dt.static_cast(values, dtype)
-        assert got.dtype == np.dtype(dt.bfloat16)
-        np.testing.assert_array_equal(got.astype(np.float32), values)
-    assert float(dt.finfo(nl.float16).max) == 65504.0
-    assert [dt.is_float_type(x) for x in (nl.float8_e4m3, np.int8, "float32", np.dtype(bool))] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
-def test_static_cast_packs_four_into_one(name):
-    values = np.array(
-        [[1.0, 2.0, -4.0, 0.5, 6.0, -1.5, 0.0, 3.0]], np.float32
-    )  # every one is exact in each of the types
-    packed = dt.static_cast(values, getattr(nl, name))
-    assert packed.shape == (1, 2) and str(packed.dtype) == name
-    np.testing.assert_array_equal(dt.static_cast(packed, np.float32), values)
-    with pytest.raises(TypeError):
-        packed.astype(np.float32)
