@@ -64,8 +64,8 @@ bool check_elements(std::span<const int64_t> counts) {
 
 bool to_shape(PyObject* list, int64_t least, Shape* out) {
   if (!to_ints(list, "shape", {least, INT32_MAX}, out->count, &out->ndim)) return false;
-  if (out->ndim > kMaxDims)
-    return raise_argument(FaultKind::kBadInput, "TEN1", cat("A tensor has at most ", kMaxDims, " dimensions."));
+  if (out->ndim > kMaxTensorDims)
+    return raise_argument(FaultKind::kBadInput, "TEN1", cat("A tensor has at most ", kMaxTensorDims, " dimensions."));
   return check_elements(out->span());
 }
 

@@ -48,10 +48,10 @@ bool for_each_item(PyObject* list, std::string_view what, const F& f) {
 /// A tuple or list of at most out.size() whole numbers; `count` says how many.
 bool to_ints(PyObject* list, std::string_view what, Range range, std::span<int64_t> out, int* count);
 
-/// A shape: at most kMaxDims counts, together no more than kMostElements. `least` is -1 where one count may be left
-/// open.
+/// A shape: at most kMaxTensorDims counts, together no more than kMostElements. `least` is -1 where one count may be
+/// left open.
 struct Shape {
-  int64_t count[kMaxDims + 1] = {};
+  int64_t count[kMaxTensorDims + 1] = {};
   int ndim = 0;
   std::span<const int64_t> span() const { return {count, static_cast<size_t>(ndim)}; }
 };

@@ -30,7 +30,8 @@ struct RecordingObject {
 /// A tensor or a view of one, as Python sees it.
 struct TensorObject {
   PyObject_HEAD RecordingObject* recording;
-  View view;
+  View view;       // what instructions get
+  WideView* wide;  // in HBM, what Python sees where that has more than kMaxDims dimensions; else null
 };
 
 struct RegisterObject {
@@ -55,6 +56,10 @@ extern PyTypeObject* handle_type;
 extern PyTypeObject* recording_type;
 
 PyObject* new_tensor(RecordingObject* recording, const View& view);
+/// The same for a view in HBM of any number of dimensions; an exception (VIEW3) where no instruction could walk it.
+PyObject* new_wide_tensor(RecordingObject* recording, const WideView& view);
+/// All of a tensor, in the shape it was made with.
+PyObject* new_whole_tensor(RecordingObject* recording, uint32_t id);
 /// A row of a method table, for a function of any of CPython's signatures.
 template <class F>
 PyMethodDef method(const char* name, F* f, int flags, const char* doc) {
@@ -152,6 +157,7 @@ struct Recording {
   int grid = 0;                       // dimensions of the grid that the caller gave
   std::atomic<size_t> progress{0};    // records executed, for another thread to look at
   std::set<std::string> shown;        // rule and line of each remark shown: one a line
+  std::unordered_map<uint32_t, WideView> wide;  // tensors with more dimensions than a program has for them
 
   Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p, std::shared_ptr<BufferPool> buffers)
       : chip(std::move(c)), builder(*chip, strict, buffers), pool(p) {

@@ -134,20 +134,33 @@ PyObject* leave(PyObject* self, PyObject*) {
 
 // --- tensors
 
-bool shape_into(PyObject* object, TensorInfo* info) {
-  Shape shape;
-  if (!to_shape(object, 0, &shape)) return false;
-  info->ndim = static_cast<uint8_t>(shape.ndim);
-  std::copy_n(shape.count, shape.ndim, info->shape);
+/// A program has kMaxDims dimensions for a tensor; of one in HBM that has more, the leading ones become one there.
+bool shape_into(PyObject* object, Shape* shape, TensorInfo* info) {
+  if (!to_shape(object, 0, shape)) return false;
+  const int merged = std::max(shape->ndim - kMaxDims, 0);
+  if (merged > 0 && info->on_chip())
+    return raise_argument(FaultKind::kBadInput, "TEN1",
+                          cat("A tensor in ", sterna::name(info->memory), " has at most ", kMaxDims, " dimensions."));
+  info->ndim = static_cast<uint8_t>(shape->ndim - merged);
+  std::copy_n(shape->count + merged, info->ndim, info->shape);
+  for (int d = 0; d < merged; ++d) info->shape[0] *= shape->count[d];
   return true;
 }
 
-PyObject* made_tensor(RecordingObject* recording, Result<uint32_t>&& id) {
+PyObject* made_tensor(RecordingObject* recording, const Shape& shape, Result<uint32_t>&& id) {
   if (!id) {
     raise_here(*recording->self, std::move(id.error()));
     return nullptr;
   }
-  return new_tensor(recording, whole_view(*id, recording->self->builder.tensor(*id)));
+  if (shape.ndim > kMaxDims) {
+    WideView whole = widened(whole_view(*id, recording->self->builder.tensor(*id)));
+    whole.ndim = static_cast<uint8_t>(shape.ndim);
+    int64_t stride = 1;
+    for (int d = shape.ndim - 1; d >= 0; stride *= shape.count[d--])
+      whole.dims[d] = {static_cast<int32_t>(stride), static_cast<int32_t>(shape.count[d])};
+    recording->self->wide.insert_or_assign(*id, whole);
+  }
+  return new_whole_tensor(recording, *id);
 }
 
 /// tensor(shape, dtype, memory, name, shared, address): a local tensor.
@@ -155,9 +168,9 @@ PyObject* add_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   if (nargs < 6) return PyErr_Format(PyExc_TypeError, "tensor() takes shape, dtype, memory, name, shared, address");
   Recording& r = *recording_of(self)->self;
   TensorInfo info;
-  if (!shape_into(args[0], &info) || !to_dtype(args[1], &info.dtype)) return nullptr;
+  Shape shape;
   info.memory = static_cast<Memory>(PyLong_AsLong(args[2]));
-  if (PyErr_Occurred()) return nullptr;
+  if (PyErr_Occurred() || !shape_into(args[0], &shape, &info) || !to_dtype(args[1], &info.dtype)) return nullptr;
   if (args[3] != Py_None) {
     const char* text = PyUnicode_AsUTF8(args[3]);
     if (text == nullptr) return nullptr;
@@ -172,7 +185,7 @@ PyObject* add_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
     info.address_byte = byte;
   }
   r.mark_site();
-  return made_tensor(recording_of(self), r.builder.add_tensor(info));
+  return made_tensor(recording_of(self), shape, r.builder.add_tensor(info));
 }
 
 /// parameter(shape, dtype, name, address, writable, owner): a tensor that borrows the caller's memory.
@@ -180,7 +193,8 @@ PyObject* add_parameter(PyObject* self, PyObject* const* args, Py_ssize_t nargs)
   if (nargs < 6) return PyErr_Format(PyExc_TypeError, "parameter() takes shape, dtype, name, address, writable, owner");
   Recording& r = *recording_of(self)->self;
   TensorInfo info;
-  if (!shape_into(args[0], &info) || !to_dtype(args[1], &info.dtype)) return nullptr;
+  Shape shape;
+  if (!shape_into(args[0], &shape, &info) || !to_dtype(args[1], &info.dtype)) return nullptr;
   const char* text = PyUnicode_AsUTF8(args[2]);
   if (text == nullptr) return nullptr;
   info.name = r.builder.program().names.intern(text);
@@ -195,7 +209,7 @@ PyObject* add_parameter(PyObject* self, PyObject* const* args, Py_ssize_t nargs)
     r.bound.push_back({*id, {address, writable}});
     r.keep.push_back(Py_NewRef(args[5]));
   }
-  return made_tensor(recording_of(self), std::move(id));
+  return made_tensor(recording_of(self), shape, std::move(id));
 }
 
 PyObject* add_register(PyObject* self, PyObject* args) {

@@ -121,14 +121,14 @@ PyObject* recording_whole(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "IO", &id, &wanted) || !to_shape(wanted, 0, &shape)) return nullptr;
   if (id >= r.builder.program().tensors.size()) return PyErr_Format(PyExc_ValueError, "there is no tensor %u", id);
   const TensorInfo& info = r.builder.tensor(id);
-  Result<View> view = whole_view(id, info);
+  Result<WideView> view = widened(whole_view(id, info));
   if (!std::equal(info.shape, info.shape + info.ndim, shape.count, shape.count + shape.ndim))
-    view = reshape_view(whole_view(id, info), shape.span());
+    view = reshape_view(*view, shape.span());
   if (!view) {
     raise_fault(view.error());
     return nullptr;
   }
-  return new_tensor(recording_of(self), *view);
+  return new_wide_tensor(recording_of(self), *view);
 }
 
 }  // namespace sterna::python

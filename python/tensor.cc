@@ -2,6 +2,8 @@
 // The Python tensor: its type, attributes and plain views.
 #include "tensor.h"
 
+#include <utility>
+
 #include "sterna/base/text.h"
 #include "sterna/program/check_program.h"
 
@@ -20,6 +22,7 @@ Builder& builder_of(PyObject* object) { return tensor_of(object)->recording->sel
 void tensor_dealloc(PyObject* object) {
   TensorObject* t = tensor_of(object);
   Py_XDECREF(reinterpret_cast<PyObject*>(t->recording));
+  delete std::exchange(t->wide, nullptr);
   if (free_count < kFreeList) {
     free_tensors[free_count++] = t;
     return;
@@ -30,7 +33,9 @@ void tensor_dealloc(PyObject* object) {
 }
 
 Py_ssize_t tensor_length(PyObject* object) {
-  return tensor_of(object)->view.ndim > 0 ? tensor_of(object)->view.dims[0].count : 0;
+  const TensorObject* t = tensor_of(object);
+  if (t->wide != nullptr) return t->wide->dims[0].count;
+  return t->view.ndim > 0 ? t->view.dims[0].count : 0;
 }
 
 /// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative). Of one element
@@ -49,7 +54,8 @@ int tensor_bool(PyObject* object) {
 
 // --- attributes
 
-PyObject* dims_tuple(const View& view, bool strides, int64_t row) {
+template <class V>
+PyObject* dims_tuple(const V& view, bool strides, int64_t row) {
   PyObject* out = PyTuple_New(view.ndim);
   for (int d = 0; out != nullptr && d < view.ndim; ++d) {
     const int64_t stride = d == 0 && view.on_chip() ? view.dims[d].stride * row : view.dims[d].stride;
@@ -63,13 +69,20 @@ int64_t row_elements(PyObject* object) {
   return builder_of(object).tensor(v.tensor).free_bytes() / size_of(v.dtype);
 }
 
-PyObject* get_shape(PyObject* o, void*) { return dims_tuple(tensor_of(o)->view, false, 1); }
-PyObject* get_strides(PyObject* o, void*) { return dims_tuple(tensor_of(o)->view, true, row_elements(o)); }
+PyObject* get_shape(PyObject* o, void*) {
+  const TensorObject* t = tensor_of(o);
+  return t->wide != nullptr ? dims_tuple(*t->wide, false, 1) : dims_tuple(t->view, false, 1);
+}
+PyObject* get_strides(PyObject* o, void*) {
+  const TensorObject* t = tensor_of(o);
+  return t->wide != nullptr ? dims_tuple(*t->wide, true, 1) : dims_tuple(t->view, true, row_elements(o));
+}
 PyObject* get_offset(PyObject* o, void*) {
   const View& v = tensor_of(o)->view;
   return PyLong_FromLongLong(v.offset + (v.on_chip() ? v.partition * row_elements(o) : 0));
 }
-PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLong(tensor_of(o)->view.ndim); }
+int ndim_of(const TensorObject* t) { return t->wide != nullptr ? t->wide->ndim : t->view.ndim; }
+PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLong(ndim_of(tensor_of(o))); }
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromLongLong(tensor_of(o)->view.elements()); }
 PyObject* get_itemsize(PyObject* o, void*) { return PyLong_FromLong(size_of(tensor_of(o)->view.dtype)); }
 PyObject* get_tensor_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(tensor_of(o)->view.tensor); }
@@ -94,9 +107,7 @@ PyObject* get_name(PyObject* o, void*) {
 // In no document. Kernels of a public library (nki-library 2.29, MX experts) ask it of plain tensors, as of its own
 // views.
 PyObject* get_base_tensor(PyObject* o, void*) {
-  const TensorObject* t = tensor_of(o);
-  const uint32_t id = t->view.tensor;
-  return new_tensor(t->recording, whole_view(id, t->recording->self->builder.tensor(id)));
+  return new_whole_tensor(tensor_of(o)->recording, tensor_of(o)->view.tensor);
 }
 
 PyGetSetDef tensor_getset[] = {
@@ -124,17 +135,22 @@ PyObject* list_of(PyObject* args) {
 /// The view that `make` makes of the tensor's.
 template <class F>
 PyObject* viewed(PyObject* o, const F& make) {
-  Recording& r = *tensor_of(o)->recording->self;
-  return finish_view(o, keep_place(r.builder.program(), tensor_of(o)->view, make));
+  const TensorObject* t = tensor_of(o);
+  if (t->wide != nullptr) return keep_wide_place(t, make);
+  Result<View> made = keep_place(t->recording->self->builder.program(), t->view, make);
+  if (!made && may_be_wide(t->view, made.error())) return keep_wide_place(t, make);
+  return finish_view(o, std::move(made));
 }
 
 PyObject* tensor_reshape(PyObject* o, PyObject* args, PyObject* kwargs) {
   Shape shape;
   PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "shape") : nullptr;
   if (!to_shape(named ? named : list_of(args), -1, &shape)) return nullptr;
-  Program& program = builder_of(o).program();
-  Result<View> view =
-      keep_place(program, tensor_of(o)->view, [&](const View& v) { return reshape_view(v, shape.span()); });
+  const auto reshaped = [&](const auto& v) { return reshape_view(v, shape.span()); };
+  const TensorObject* t = tensor_of(o);
+  if (t->wide != nullptr) return keep_wide_place(t, reshaped);
+  Result<View> view = keep_place(builder_of(o).program(), t->view, reshaped);
+  if (!view && may_be_wide(t->view, view.error())) return keep_wide_place(t, reshaped);
   PyObject* hook = PyDict_GetItemString(state().hooks, "move_reshape");
   if (view || view.error().rule != "VIEW2" || hook == nullptr) return finish_view(o, std::move(view));
   // A reshape over partitions moves data; the front end decides whether it does that.
@@ -156,14 +172,14 @@ PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
           FaultKind::kRuleBroken, "COMPAT1",
           "Broadcasting over partitions is not documented: dimension 0 of an on-chip tensor is the partition."))
     return nullptr;
-  return viewed(o, [&](const View& from) { return broadcast_to_view(from, shape.span()); });
+  return viewed(o, [&](const auto& from) { return broadcast_to_view(from, shape.span()); });
 }
 PyObject* tensor_permute(PyObject* o, PyObject* args) {
-  int64_t dims[kMaxDims + 1];
+  int64_t dims[kMaxTensorDims + 1];
   int n;
-  if (!to_ints(list_of(args), "dimensions", {-kMaxDims, kMaxDims - 1}, dims, &n)) return nullptr;
+  if (!to_ints(list_of(args), "dimensions", {-kMaxTensorDims, kMaxTensorDims - 1}, dims, &n)) return nullptr;
   const std::vector<int> plain(dims, dims + n);
-  return viewed(o, [&](const View& v) { return permute_view(v, plain); });
+  return viewed(o, [&](const auto& v) { return permute_view(v, plain); });
 }
 PyObject* tensor_broadcast(PyObject* o, PyObject* args) {
   int dim;
@@ -171,43 +187,53 @@ PyObject* tensor_broadcast(PyObject* o, PyObject* args) {
   int64_t size;
   if (!PyArg_ParseTuple(args, "iO", &dim, &size_object) || !to_int(size_object, "size", kCount, &size)) return nullptr;
   if (const int64_t both[2] = {tensor_of(o)->view.elements(), size}; !check_elements(both)) return nullptr;
-  return viewed(o, [&](const View& v) { return broadcast_view(v, dim, size); });
+  return viewed(o, [&](const auto& v) { return broadcast_view(v, dim, size); });
 }
 PyObject* tensor_expand_dim(PyObject* o, PyObject* args) {
   int dim;
   if (!PyArg_ParseTuple(args, "i", &dim)) return nullptr;
-  return viewed(o, [&](const View& v) { return expand_dim_view(v, dim); });
+  return viewed(o, [&](const auto& v) { return expand_dim_view(v, dim); });
 }
 PyObject* tensor_squeeze_dim(PyObject* o, PyObject* args) {
   int dim;
   if (!PyArg_ParseTuple(args, "i", &dim)) return nullptr;
-  return viewed(o, [&](const View& v) { return squeeze_dim_view(v, dim); });
+  return viewed(o, [&](const auto& v) { return squeeze_dim_view(v, dim); });
 }
 PyObject* tensor_flatten_dims(PyObject* o, PyObject* args) {
   int first, last;
   if (!PyArg_ParseTuple(args, "ii", &first, &last)) return nullptr;
-  return viewed(o, [&](const View& v) { return flatten_dims_view(v, first, last); });
+  return viewed(o, [&](const auto& v) { return flatten_dims_view(v, first, last); });
 }
 PyObject* tensor_reshape_dim(PyObject* o, PyObject* args) {
   int dim;
   PyObject* shape_object;
   Shape shape;
   if (!PyArg_ParseTuple(args, "iO", &dim, &shape_object) || !to_shape(shape_object, -1, &shape)) return nullptr;
-  return viewed(o, [&](const View& v) { return split_dim_view(v, dim, shape.span()); });
+  return viewed(o, [&](const auto& v) { return split_dim_view(v, dim, shape.span()); });
 }
 PyObject* tensor_view(PyObject* o, PyObject* arg) {
   DType dtype;
   if (!to_dtype(arg, &dtype)) return nullptr;
-  return viewed(o, [&](const View& v) { return reinterpret_view(v, dtype); });
+  const TensorObject* t = tensor_of(o);
+  Result<View> made =
+      keep_place(builder_of(o).program(), t->view, [&](const View& v) { return reinterpret_view(v, dtype); });
+  if (!made || t->wide == nullptr) return finish_view(o, std::move(made));
+  return keep_wide_place(t, [&](const WideView& v) {
+    Result<WideView> wide = reinterpret_view(v, dtype);
+    if (wide) wide->dynamic = made->dynamic;
+    return wide;
+  });
 }
 
 PyObject* tensor_get_pattern(PyObject* o, PyObject*) {
-  const View& v = tensor_of(o)->view;
+  const TensorObject* t = tensor_of(o);
   const int64_t row = row_elements(o);
-  PyObject* out = PyList_New(v.ndim);
-  for (int d = 0; out != nullptr && d < v.ndim; ++d) {
-    const long long stride = d == 0 && v.on_chip() ? v.dims[d].stride * row : v.dims[d].stride;
-    PyList_SET_ITEM(out, d, Py_BuildValue("[Li]", stride, static_cast<int>(v.dims[d].count)));
+  const int ndim = ndim_of(t);
+  const Dim* dims = t->wide != nullptr ? t->wide->dims : t->view.dims;
+  PyObject* out = PyList_New(ndim);
+  for (int d = 0; out != nullptr && d < ndim; ++d) {
+    const long long stride = d == 0 && t->view.on_chip() ? dims[d].stride * row : dims[d].stride;
+    PyList_SET_ITEM(out, d, Py_BuildValue("[Li]", stride, static_cast<int>(dims[d].count)));
   }
   return out;
 }
@@ -300,7 +326,25 @@ PyObject* new_tensor(RecordingObject* recording, const View& view) {
   Py_INCREF(reinterpret_cast<PyObject*>(recording));
   t->recording = recording;
   t->view = view;
+  t->wide = nullptr;
   return reinterpret_cast<PyObject*>(t);
+}
+
+PyObject* new_wide_tensor(RecordingObject* recording, const WideView& view) {
+  Result<View> merged = merge_leading(view);
+  if (!merged) {
+    raise_here(*recording->self, std::move(merged.error()));
+    return nullptr;
+  }
+  PyObject* made = new_tensor(recording, *merged);
+  if (made != nullptr && view.ndim > kMaxDims) tensor_of(made)->wide = new WideView(view);
+  return made;
+}
+
+PyObject* new_whole_tensor(RecordingObject* recording, uint32_t id) {
+  const auto wide = recording->self->wide.find(id);
+  if (wide != recording->self->wide.end()) return new_wide_tensor(recording, wide->second);
+  return new_tensor(recording, whole_view(id, recording->self->builder.tensor(id)));
 }
 
 bool add_tensor_type(PyObject* module) {

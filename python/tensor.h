@@ -11,6 +11,11 @@
 namespace sterna::python {
 
 inline Recording& recording_of_tensor(PyObject* object) { return *tensor_of(object)->recording->self; }
+/// The dimensions that Python sees.
+inline std::span<const Dim> dims_of(const TensorObject* tensor) {
+  if (tensor->wide != nullptr) return {tensor->wide->dims, tensor->wide->ndim};
+  return {tensor->view.dims, tensor->view.ndim};
+}
 /// A tensor of the same recording, or the Python exception of the fault.
 PyObject* finish_view(PyObject* like, Result<View>&& view);
 
@@ -31,6 +36,9 @@ Result<View> index_rows(Program& program, const View& view, std::span<const Inde
 /// is counted in elements of the new view's type.
 template <class F>
 Result<View> keep_place(Program& program, const View& view, const F& make);
+/// The same for a view of more dimensions than instructions walk; its type stays.
+template <class F>
+PyObject* keep_wide_place(const TensorObject* tensor, const F& make);
 Status check_kept_rows(const View& before, const View& after);
 Result<View> rescaled(Program& program, const View& view, DType from);
 PyObject* tensor_ap(PyObject* object, PyObject* args, PyObject* kwargs);
@@ -56,6 +64,19 @@ Result<View> keep_place(Program& program, const View& view, const F& make) {
   made->memory = view.memory;
   STERNA_TRY(check_kept_rows(view, *made));
   return rescaled(program, *made, view.dtype);
+}
+
+template <class F>
+PyObject* keep_wide_place(const TensorObject* tensor, const F& make) {
+  Result<WideView> made = make(tensor->wide != nullptr ? *tensor->wide : widened(tensor->view));
+  if (made) return new_wide_tensor(tensor->recording, *made);
+  raise_here(*tensor->recording->self, std::move(made.error()));
+  return nullptr;
+}
+
+/// Whether more dimensions than instructions walk are worth a try: HBM has them.
+inline bool may_be_wide(const View& view, const Fault& fault) {
+  return fault.rule == "VIEW3" && !view.on_chip() && view.kind != ViewKind::kIndirect;
 }
 
 }  // namespace sterna::python

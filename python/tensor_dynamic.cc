@@ -139,12 +139,13 @@ bool dynamic_start(const TensorObject* tensor, PyObject* start, int dim, int64_t
     PyErr_SetString(PyExc_TypeError, "the partition of an on-chip tensor cannot be indexed dynamically");
     return false;
   }
-  if (size < 1 || size > v.dims[dim].count)
-    return raise_argument(
-        FaultKind::kOutOfBounds, "IDX6",
-        cat("A window of ", size, " does not fit dimension ", dim, " of a view ", shape_text(v), "."));
-  out->multiplier = v.dims[dim].stride;
-  out->limit = v.dims[dim].count - size + 1;
+  const Dim at = dims_of(tensor)[static_cast<size_t>(dim)];
+  if (size < 1 || size > at.count)
+    return raise_argument(FaultKind::kOutOfBounds, "IDX6",
+                          cat("A window of ", size, " does not fit dimension ", dim, " of a view ",
+                              tensor->wide != nullptr ? shape_text(*tensor->wide) : shape_text(v), "."));
+  out->multiplier = at.stride;
+  out->limit = at.count - size + 1;
   return offset_from(tensor->recording, start, "index", true, out);
 }
 
@@ -180,21 +181,27 @@ bool to_pattern(PyObject* object, Pattern* out) {
 struct BaseShape {
   DType dtype;
   int ndim;
-  int64_t counts[kMaxDims];
+  int64_t counts[kMaxTensorDims];
 };
 
 /// Those of the view where it is the whole tensor in another shape (`t.reshape((1, n)).ap(..., indirect_dim=1)`),
 /// those of the tensor where the view is a part of it.
-BaseShape base_shape(const TensorInfo& tensor, const View& view) {
+BaseShape base_shape(const TensorInfo& tensor, const TensorObject* object) {
+  const View& view = object->view;
   BaseShape out{tensor.dtype, tensor.ndim, {}};
   std::copy(tensor.shape, tensor.shape + tensor.ndim, out.counts);
+  const auto& wide = object->recording->self->wide;
+  if (const auto at = wide.find(view.tensor); at != wide.end()) {
+    out.ndim = at->second.ndim;
+    for (int d = 0; d < out.ndim; ++d) out.counts[d] = at->second.dims[d].count;
+  }
   const bool whole = view.kind == ViewKind::kStrided && view.offset == 0 && view.partition == 0 && view.ndim > 0 &&
                      view.elements() * size_of(view.dtype) == tensor.bytes() && free_contiguous(view) &&
                      (view.dims[0].count <= 1 || view.dims[0].stride == (view.on_chip() ? 1 : view.cols()));
   if (!whole) return out;
   out.dtype = view.dtype;
-  out.ndim = view.ndim;
-  for (int d = 0; d < view.ndim; ++d) out.counts[d] = view.dims[d].count;
+  out.ndim = 0;
+  for (const Dim& d : dims_of(object)) out.counts[out.ndim++] = d.count;
   return out;
 }
 
@@ -228,7 +235,7 @@ PyObject* tensor_ap(PyObject* o, PyObject* args, PyObject* kwargs) {
   TensorObject* t = tensor_of(o);
   Recording& r = *t->recording->self;
   const TensorInfo tensor = r.builder.tensor(t->view.tensor);
-  const BaseShape base = base_shape(tensor, t->view);
+  const BaseShape base = base_shape(tensor, t);
   DType dtype = t->view.dtype;
   Pattern pattern;
   int64_t extra = 0, dim = 0;
@@ -311,6 +318,10 @@ PyObject* tensor_vector_select(PyObject* o, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iO", &dim, &offsets)) return nullptr;
   TensorObject* t = tensor_of(o);
   View view = t->view;
+  if (t->wide != nullptr)
+    return finish_view(o, Fault(FaultKind::kNotImplemented, "VIEW3",
+                                cat("vector_select: a view ", shape_text(*t->wide), " has more than ", kMaxDims,
+                                    " dimensions; reshape it first.")));
   if (dim != 0 || view.on_chip() || view.ndim == 0)
     return PyErr_Format(PyExc_ValueError, "vector_select works on dimension 0 of an HBM tensor");
   if (view.kind != ViewKind::kStrided) return finish_view(o, second_offset(view));

@@ -9,7 +9,7 @@ namespace sterna::python {
 namespace {
 
 struct Index {
-  IndexItem items[kMaxDims];
+  IndexItem items[kMaxTensorDims];
   int count = 0;
   // A dynamic place on one dimension: start from a register or a (1,1) tensor, static size.
   PyObject* dynamic = nullptr;
@@ -65,8 +65,8 @@ bool is_window(PyObject* key) {
   return state().ds_type != nullptr && reinterpret_cast<PyObject*>(Py_TYPE(key)) == state().ds_type;
 }
 
-bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
-  const int64_t size = view.dims[dim].count;
+bool parse_item(PyObject* key, std::span<const Dim> dims, int dim, Index* index) {
+  const int64_t size = dims[static_cast<size_t>(dim)].count;
   if (PySlice_Check(key)) return parse_slice(key, size, index);
   if (is_dynamic(key)) return add_dynamic(key, dim, 1, {IndexItem::Kind::kInt, 0, 1, 1}, index);
   if (is_window(key)) return parse_window(key, dim, size, index);
@@ -81,10 +81,11 @@ bool parse_item(PyObject* key, const View& view, int dim, Index* index) {
   return index->add({IndexItem::Kind::kInt, value, value + 1, 1});
 }
 
-bool parse_index(PyObject* key, const View& view, Index* index) {
+bool parse_index(PyObject* key, std::span<const Dim> dims, Index* index) {
+  const int ndim = static_cast<int>(dims.size());
   if (!PyTuple_Check(key) || is_window(key)) {
     if (key == Py_Ellipsis) return true;
-    if (view.ndim > 0) return parse_item(key, view, 0, index);
+    if (ndim > 0) return parse_item(key, dims, 0, index);
     PyErr_SetString(PyExc_IndexError, "too many indices for a tensor");
     return false;
   }
@@ -92,20 +93,20 @@ bool parse_index(PyObject* key, const View& view, Index* index) {
   Py_ssize_t given = n;
   for (Py_ssize_t i = 0; i < n; ++i)
     if (PyTuple_GET_ITEM(key, i) == Py_Ellipsis) --given;
-  if (given > view.ndim || n > given + 1) {
+  if (given > ndim || n > given + 1) {
     PyErr_Format(PyExc_IndexError, "[IDX2] %zd indices and %zd ... for a tensor of %d dimensions", given, n - given,
-                 static_cast<int>(view.ndim));
+                 ndim);
     return false;
   }
   int dim = 0;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(key, i);
     if (item != Py_Ellipsis) {
-      if (!parse_item(item, view, dim++, index)) return false;
+      if (!parse_item(item, dims, dim++, index)) return false;
       continue;
     }
-    for (int fill = view.ndim - static_cast<int>(given); fill > 0; --fill, ++dim)
-      index->add({IndexItem::Kind::kSlice, 0, view.dims[dim].count, 1});
+    for (int fill = ndim - static_cast<int>(given); fill > 0; --fill, ++dim)
+      index->add({IndexItem::Kind::kSlice, 0, dims[static_cast<size_t>(dim)].count, 1});
   }
   return true;
 }
@@ -115,6 +116,15 @@ PyObject* view_from(PyObject* object, const Index& index) {
   TensorObject* t = tensor_of(object);
   DynamicOffset start;
   if (!dynamic_start(t, index.dynamic, index.dynamic_dim, index.dynamic_size, &start)) return nullptr;
+  if (t->wide != nullptr)
+    return keep_wide_place(t, [&](const WideView& v) {
+      Result<WideView> made = index_view(v, index.span());
+      if (made) {
+        made->kind = ViewKind::kDynamic;
+        made->dynamic = t->recording->self->builder.add_dynamic(start);
+      }
+      return made;
+    });
   Result<View> view = index_view(t->view, index.span());
   if (view) {
     view->kind = ViewKind::kDynamic;
@@ -128,9 +138,11 @@ PyObject* view_at(PyObject* object, const Index& index) {
   Recording& r = *t->recording->self;
   if (index.clipped &&
       !r.compat(FaultKind::kOutOfBounds, "IDX5",
-                cat("A slice of a tensor ", shape_text(t->view), " reaches past its end and is clipped.")))
+                cat("A slice of a tensor ", t->wide != nullptr ? shape_text(*t->wide) : shape_text(t->view),
+                    " reaches past its end and is clipped.")))
     return nullptr;
   if (index.dynamic != nullptr) return view_from(object, index);
+  if (t->wide != nullptr) return keep_wide_place(t, [&](const WideView& v) { return index_view(v, index.span()); });
   if (t->view.kind == ViewKind::kIndirect)
     return finish_view(object, index_rows(r.builder.program(), t->view, index.span()));
   Result<View> view = index_view(t->view, index.span());
@@ -138,12 +150,13 @@ PyObject* view_at(PyObject* object, const Index& index) {
 }
 
 /// A dimension by its number, negative ones from the end.
-bool to_dim(PyObject* object, const View& view, const char* what, int* dim) {
+bool to_dim(PyObject* object, std::span<const Dim> dims, const char* what, int* dim) {
   int64_t number;
   if (!PyIndex_Check(object)) return wrong_type("dim", "a whole number", object);
   if (!to_number(object, &number)) return false;
-  if (number < 0) number += view.ndim;
-  if (number < 0 || number >= view.ndim) {
+  const auto ndim = static_cast<int64_t>(dims.size());
+  if (number < 0) number += ndim;
+  if (number < 0 || number >= ndim) {
     PyErr_Format(PyExc_IndexError, "%s: dimension %lld does not exist", what, static_cast<long long>(number));
     return false;
   }
@@ -152,9 +165,9 @@ bool to_dim(PyObject* object, const View& view, const char* what, int* dim) {
 }
 
 /// An index of everything in the dimensions before `dim`.
-Index all_before(const View& view, int dim) {
+Index all_before(std::span<const Dim> dims, int dim) {
   Index index;
-  for (int d = 0; d < dim; ++d) index.add({IndexItem::Kind::kSlice, 0, view.dims[d].count, 1});
+  for (const Dim& d : dims.first(static_cast<size_t>(dim))) index.add({IndexItem::Kind::kSlice, 0, d.count, 1});
   return index;
 }
 
@@ -162,7 +175,7 @@ Index all_before(const View& view, int dim) {
 
 PyObject* tensor_subscript(PyObject* object, PyObject* key) {
   Index index;
-  return parse_index(key, tensor_of(object)->view, &index) ? view_at(object, index) : nullptr;
+  return parse_index(key, dims_of(tensor_of(object)), &index) ? view_at(object, index) : nullptr;
 }
 
 PyObject* tensor_slice(PyObject* o, PyObject* args, PyObject* kwargs) {
@@ -171,24 +184,25 @@ PyObject* tensor_slice(PyObject* o, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &dim_object, &start_object,
                                    &end_object, &step_object))
     return nullptr;
-  const View& view = tensor_of(o)->view;
+  const std::span<const Dim> dims = dims_of(tensor_of(o));
   int dim;
   int64_t start, end, step = 1;
-  if (!to_dim(dim_object, view, "slice", &dim) || !to_number(start_object, &start) || !to_number(end_object, &end) ||
+  if (!to_dim(dim_object, dims, "slice", &dim) || !to_number(start_object, &start) || !to_number(end_object, &end) ||
       (step_object != nullptr && !to_number(step_object, &step)))
     return nullptr;
-  Index index = all_before(view, dim);
-  return add_slice(view.dims[dim].count, true, start, true, end, step, &index) ? view_at(o, index) : nullptr;
+  Index index = all_before(dims, dim);
+  return add_slice(dims[static_cast<size_t>(dim)].count, true, start, true, end, step, &index) ? view_at(o, index)
+                                                                                               : nullptr;
 }
 
 PyObject* tensor_select(PyObject* o, PyObject* args) {
   PyObject *dim_object, *item;
   if (!PyArg_ParseTuple(args, "OO", &dim_object, &item)) return nullptr;
-  const View& view = tensor_of(o)->view;
+  const std::span<const Dim> dims = dims_of(tensor_of(o));
   int dim;
-  if (!to_dim(dim_object, view, "select", &dim)) return nullptr;
-  Index index = all_before(view, dim);
-  return parse_item(item, view, dim, &index) ? view_at(o, index) : nullptr;
+  if (!to_dim(dim_object, dims, "select", &dim)) return nullptr;
+  Index index = all_before(dims, dim);
+  return parse_item(item, dims, dim, &index) ? view_at(o, index) : nullptr;
 }
 
 int tensor_assign(PyObject* object, PyObject* key, PyObject* value) {

@@ -12,6 +12,7 @@ written anew. Nothing in a file is code, and a program is checked like one that 
 import contextlib
 import hashlib
 import json
+import math
 import os
 import secrets
 import time
@@ -165,9 +166,14 @@ def _opened(data, key):
 def _fit(parameters, arrays):
     """The program takes arrays of just these shapes and types: it will work on their memory."""
     return len(parameters) == len(arrays) and all(
-        tensor.shape == array.shape and numpy_dtype(str(tensor.dtype)) == array.dtype
+        tensor.shape == _held(array.shape) and numpy_dtype(str(tensor.dtype)) == array.dtype
         for tensor, array in zip(parameters, arrays)
     )
+
+
+def _held(shape):
+    """The shape as programs hold it: at most five dimensions, those before the last four as one."""
+    return (math.prod(shape[:-4]), *shape[-4:]) if len(shape) > 5 else shape
 
 
 def _make_room(folder, most, keep):

@@ -13,7 +13,8 @@ enum class Memory : uint8_t { kHbm, kSbuf, kPsum };
 std::string_view name(Memory memory);
 
 inline constexpr uint32_t kNoTensor = UINT32_MAX;
-inline constexpr int kMaxDims = 5;  // NKI: a view has up to five dimensions
+inline constexpr int kMaxDims = 5;        // NKI: a view has up to five dimensions
+inline constexpr int kMaxTensorDims = 8;  // of a tensor in HBM, as kernels see it; a program holds it in kMaxDims
 
 /// `stride` counts elements of the view's dtype (partitions, in dims[0] of an on-chip view).
 struct Dim {
@@ -32,7 +33,9 @@ enum class ViewKind : uint8_t {
 
 /// On chip (SBUF, PSUM): dims[0] walks partitions from `partition`; `offset` and the other dims walk elements inside
 /// a partition. In HBM: `partition` is 0 and everything walks elements of the whole tensor.
-struct View {
+template <int kMost>
+struct BasicView {
+  static constexpr int kDims = kMost;
   uint32_t tensor = kNoTensor;
   DType dtype = DType::kFloat32;
   uint8_t ndim = 0;
@@ -41,7 +44,7 @@ struct View {
   int32_t partition = 0;
   uint32_t dynamic = 0;  ///< row of the program's table of dynamic offsets, for kDynamic and kIndirect
   int64_t offset = 0;
-  Dim dims[kMaxDims] = {};
+  Dim dims[kMost] = {};
 
   bool empty() const { return tensor == kNoTensor; }
   bool on_chip() const { return memory != Memory::kHbm; }
@@ -54,7 +57,7 @@ struct View {
     return n;
   }
   int64_t elements() const { return rows() * cols(); }
-  bool operator==(const View& o) const {
+  bool operator==(const BasicView& o) const {
     if (tensor != o.tensor || dtype != o.dtype || ndim != o.ndim || memory != o.memory || kind != o.kind ||
         partition != o.partition || dynamic != o.dynamic || offset != o.offset)
       return false;
@@ -63,7 +66,10 @@ struct View {
     return true;
   }
 };
+using View = BasicView<kMaxDims>;
 static_assert(sizeof(View) == 64);
+/// What a kernel may see of a tensor in HBM; instructions get the View that walks the same elements (merge_leading).
+using WideView = BasicView<kMaxTensorDims>;
 
 /// A value that is the same for all elements (immediate) or one for each partition (a (P,1) view).
 struct Scalar {
@@ -91,6 +97,7 @@ struct DynamicOffset {
 };
 
 /// "[128, 512]"
-std::string shape_text(const View& view);
+template <int kMost>
+std::string shape_text(const BasicView<kMost>& view);
 
 }  // namespace sterna

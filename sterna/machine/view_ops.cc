@@ -14,15 +14,20 @@ Fault bad(std::string rule, std::string message) {
 }
 
 /// First dim that view operations may reshape: the partition dim of an on-chip view stays.
-int first_free(const View& v) { return v.on_chip() ? 1 : 0; }
+template <class V>
+int first_free(const V& v) {
+  return v.on_chip() ? 1 : 0;
+}
 
-Status check_dim(const View& v, int dim, const char* what) {
+template <class V>
+Status check_dim(const V& v, int dim, const char* what) {
   if (dim < 0 || dim >= v.ndim)
     return bad("VIEW1", cat(what, ": dimension ", dim, " of a view of shape ", shape_text(v), " does not exist."));
   return {};
 }
 
-Status check_free_dim(const View& v, int dim, const char* what) {
+template <class V>
+Status check_free_dim(const V& v, int dim, const char* what) {
   STERNA_TRY(check_dim(v, dim, what));
   if (dim < first_free(v))
     return bad("VIEW2",
@@ -38,14 +43,15 @@ Status check_count(int64_t count, const char* what) {
 
 /// Splits or merges the run dims[from, to) so that it gets the counts `shape`; a split is always possible, a merge
 /// needs strides that continue one another.
-Result<View> refit(const View& v, int from, int to, std::span<const int64_t> shape, const char* what) {
-  View out = v;
+template <class V>
+Result<V> refit(const V& v, int from, int to, std::span<const int64_t> shape, const char* what) {
+  V out = v;
   int n = from;
   // Merge everything in [from, to) into maximal uniform runs first.
   struct Run {
     int64_t stride, count;
   };
-  Run runs[kMaxDims];
+  Run runs[V::kDims];
   int nruns = 0;
   for (int d = from; d < to; ++d) {
     if (v.dims[d].count == 1) continue;
@@ -59,7 +65,7 @@ Result<View> refit(const View& v, int from, int to, std::span<const int64_t> sha
   int run = 0;
   int64_t left = nruns > 0 ? runs[0].count : 1;
   for (int64_t count : shape) {
-    if (n >= kMaxDims) return bad("VIEW3", cat(what, ": a view has at most ", kMaxDims, " dimensions."));
+    if (n >= V::kDims) return bad("VIEW3", cat(what, ": a view has at most ", V::kDims, " dimensions."));
     if (count == 1) {
       out.dims[n++] = {0, 1};
       continue;
@@ -72,7 +78,7 @@ Result<View> refit(const View& v, int from, int to, std::span<const int64_t> sha
     out.dims[n++] = {static_cast<int32_t>(runs[run].stride * left), static_cast<int32_t>(count)};
   }
   const int tail = v.ndim - to;
-  if (n + tail > kMaxDims) return bad("VIEW3", cat(what, ": a view has at most ", kMaxDims, " dimensions."));
+  if (n + tail > V::kDims) return bad("VIEW3", cat(what, ": a view has at most ", V::kDims, " dimensions."));
   for (int d = 0; d < tail; ++d) out.dims[n + d] = v.dims[to + d];
   out.ndim = static_cast<uint8_t>(n + tail);
   return out;
@@ -89,7 +95,8 @@ std::string_view name(Memory memory) {
   return "?";
 }
 
-std::string shape_text(const View& view) {
+template <int kMost>
+std::string shape_text(const BasicView<kMost>& view) {
   std::string out = "[";
   for (int d = 0; d < view.ndim; ++d) out += (d ? ", " : "") + std::to_string(view.dims[d].count);
   return out + "]";
@@ -119,11 +126,12 @@ IndexItem resolve_slice(int64_t size, bool has_start, int64_t start, bool has_st
   return item;
 }
 
-Result<View> index_view(const View& view, std::span<const IndexItem> items) {
+template <class V>
+Result<V> index_view(const V& view, std::span<const IndexItem> items) {
   if (items.size() > view.ndim)
     return Fault(FaultKind::kOutOfBounds, "IDX2",
                  cat("An index of ", items.size(), " items on a view of shape ", shape_text(view), "."));
-  View out = view;
+  V out = view;
   int n = 0;
   for (int d = 0; d < view.ndim; ++d) {
     const Dim dim = view.dims[d];
@@ -151,14 +159,15 @@ Result<View> index_view(const View& view, std::span<const IndexItem> items) {
     out.dims[n++] = {static_cast<int32_t>(dim.stride * item.step), static_cast<int32_t>(count)};
   }
   out.ndim = static_cast<uint8_t>(n);
-  for (int d = n; d < kMaxDims; ++d) out.dims[d] = {};
+  for (int d = n; d < V::kDims; ++d) out.dims[d] = {};
   return out;
 }
 
-Result<View> reshape_view(const View& view, std::span<const int64_t> shape) {
-  int64_t wanted[kMaxDims];
-  if (shape.size() > kMaxDims || shape.empty())
-    return bad("VIEW3", cat("reshape: a view has 1 to ", kMaxDims, " dimensions, ", shape.size(), " asked for."));
+template <class V>
+Result<V> reshape_view(const V& view, std::span<const int64_t> shape) {
+  int64_t wanted[V::kDims];
+  if (shape.size() > V::kDims || shape.empty())
+    return bad("VIEW3", cat("reshape: a view has 1 to ", V::kDims, " dimensions, ", shape.size(), " asked for."));
   int64_t known = 1;
   int unknown = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -184,11 +193,12 @@ Result<View> reshape_view(const View& view, std::span<const int64_t> shape) {
   return refit(view, 1, view.ndim, target.subspan(1), "reshape");
 }
 
-Result<View> permute_view(const View& view, std::span<const int> dims) {
+template <class V>
+Result<V> permute_view(const V& view, std::span<const int> dims) {
   if (dims.size() != view.ndim)
     return bad("VIEW1", cat("permute: ", dims.size(), " dims for a view of shape ", shape_text(view), "."));
-  bool seen[kMaxDims] = {};
-  View out = view;
+  bool seen[V::kDims] = {};
+  V out = view;
   for (size_t d = 0; d < dims.size(); ++d) {
     const int from = dims[d] < 0 ? dims[d] + view.ndim : dims[d];
     STERNA_TRY(check_dim(view, from, "permute"));
@@ -201,21 +211,23 @@ Result<View> permute_view(const View& view, std::span<const int> dims) {
   return out;
 }
 
-Result<View> broadcast_view(const View& view, int dim, int64_t size) {
+template <class V>
+Result<V> broadcast_view(const V& view, int dim, int64_t size) {
   STERNA_TRY(check_free_dim(view, dim, "broadcast"));
   STERNA_TRY(check_count(size, "broadcast"));
   if (view.dims[dim].count != 1)
     return bad("VIEW6",
                cat("broadcast: dimension ", dim, " has ", view.dims[dim].count, " elements, only 1 can be broadcast."));
-  View out = view;
+  V out = view;
   out.dims[dim] = {0, static_cast<int32_t>(size)};
   return out;
 }
 
-Result<View> broadcast_to_view(const View& view, std::span<const int64_t> shape) {
-  if (shape.size() < view.ndim || shape.size() > kMaxDims)
+template <class V>
+Result<V> broadcast_to_view(const V& view, std::span<const int64_t> shape) {
+  if (shape.size() < view.ndim || shape.size() > V::kDims)
     return bad("VIEW6", cat("broadcast_to: ", shape_text(view), " cannot become ", shape_text(shape), "."));
-  View out = view;
+  V out = view;
   out.ndim = static_cast<uint8_t>(shape.size());
   const size_t lead = shape.size() - view.ndim;
   if (lead > 0 && view.on_chip())
@@ -233,46 +245,50 @@ Result<View> broadcast_to_view(const View& view, std::span<const int64_t> shape)
   return out;
 }
 
-Result<View> expand_dim_view(const View& view, int dim) {
+template <class V>
+Result<V> expand_dim_view(const V& view, int dim) {
   const int at = dim < 0 ? dim + view.ndim + 1 : dim;
   if (at < first_free(view) || at > view.ndim)
     return bad("VIEW2", cat("expand_dim: no dimension can be inserted at ", dim, " of shape ", shape_text(view), "."));
-  if (view.ndim == kMaxDims) return bad("VIEW3", cat("expand_dim: a view has at most ", kMaxDims, " dimensions."));
-  View out = view;
+  if (view.ndim == V::kDims) return bad("VIEW3", cat("expand_dim: a view has at most ", V::kDims, " dimensions."));
+  V out = view;
   for (int d = view.ndim; d > at; --d) out.dims[d] = view.dims[d - 1];
   out.dims[at] = {0, 1};
   ++out.ndim;
   return out;
 }
 
-Result<View> squeeze_dim_view(const View& view, int dim) {
+template <class V>
+Result<V> squeeze_dim_view(const V& view, int dim) {
   const int at = dim < 0 ? dim + view.ndim : dim;
   STERNA_TRY(check_free_dim(view, at, "squeeze_dim"));
   if (view.dims[at].count != 1)
     return bad("VIEW6", cat("squeeze_dim: dimension ", at, " has ", view.dims[at].count, " elements."));
-  View out = view;
+  V out = view;
   for (int d = at; d + 1 < view.ndim; ++d) out.dims[d] = view.dims[d + 1];
   --out.ndim;
   out.dims[out.ndim] = {};
   return out;
 }
 
-Result<View> flatten_dims_view(const View& view, int first, int last) {
+template <class V>
+Result<V> flatten_dims_view(const V& view, int first, int last) {
   STERNA_TRY(check_free_dim(view, first, "flatten_dims"));
   STERNA_TRY(check_free_dim(view, last, "flatten_dims"));
   if (last < first) return bad("VIEW1", "flatten_dims: the last dimension comes before the first.");
   int64_t count = 1;
   for (int d = first; d <= last; ++d) count *= view.dims[d].count;
   const int64_t shape[1] = {count};
-  STERNA_ASSIGN(View out, refit(view, first, last + 1, shape, "flatten_dims"));
-  for (int d = out.ndim; d < kMaxDims; ++d) out.dims[d] = {};
+  STERNA_ASSIGN(V out, refit(view, first, last + 1, shape, "flatten_dims"));
+  for (int d = out.ndim; d < V::kDims; ++d) out.dims[d] = {};
   return out;
 }
 
-Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> shape) {
+template <class V>
+Result<V> split_dim_view(const V& view, int dim, std::span<const int64_t> shape) {
   STERNA_TRY(check_free_dim(view, dim, "reshape_dim"));
-  int64_t fixed[kMaxDims];
-  if (shape.size() > kMaxDims) return bad("VIEW3", cat("reshape_dim: a view has at most ", kMaxDims, " dimensions."));
+  int64_t fixed[V::kDims];
+  if (shape.size() > V::kDims) return bad("VIEW3", cat("reshape_dim: a view has at most ", V::kDims, " dimensions."));
   int64_t known = 1, total = 1;
   int unknown = 0;
   for (int64_t n : shape) {
@@ -290,9 +306,10 @@ Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> 
   return refit(view, dim, dim + 1, {fixed, shape.size()}, "reshape_dim");
 }
 
-Result<View> reinterpret_view(const View& view, DType dtype) {
+template <class V>
+Result<V> reinterpret_view(const V& view, DType dtype) {
   const int from = size_of(view.dtype), to = size_of(dtype);
-  View out = view;
+  V out = view;
   out.dtype = dtype;
   if (from == to) return out;
   const int last = view.ndim - 1;
@@ -370,6 +387,50 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
   return two_dims(out);
 }
 
+WideView widened(const View& view) {
+  WideView out;
+  out.tensor = view.tensor;
+  out.dtype = view.dtype;
+  out.ndim = view.ndim;
+  out.memory = view.memory;
+  out.kind = view.kind;
+  out.partition = view.partition;
+  out.dynamic = view.dynamic;
+  out.offset = view.offset;
+  std::copy_n(view.dims, view.ndim, out.dims);
+  return out;
+}
+
+Result<View> merge_leading(const WideView& view) {
+  WideView fitting = view;
+  if (view.ndim > kMaxDims) {
+    int64_t count = 1;
+    for (int d = 0; d <= view.ndim - kMaxDims; ++d) count *= view.dims[d].count;
+    auto merged = refit(view, 0, view.ndim - kMaxDims + 1, {&count, 1}, "merge");
+    if (view.elements() == 0) {  // nothing to walk; only the counts matter
+      merged = view;
+      merged->ndim = kMaxDims;
+      merged->dims[0] = {0, static_cast<int32_t>(count)};
+      std::copy_n(view.dims + view.ndim - kMaxDims + 1, kMaxDims - 1, merged->dims + 1);
+    }
+    if (!merged || count > std::numeric_limits<int32_t>::max())
+      return bad("VIEW3", cat("An instruction walks at most ", kMaxDims, " dimensions, and those of a view ",
+                              shape_text(view), " do not merge into so many; index it, or copy the tensor first."));
+    fitting = *merged;
+  }
+  View out;
+  out.tensor = view.tensor;
+  out.dtype = view.dtype;
+  out.ndim = fitting.ndim;
+  out.memory = view.memory;
+  out.kind = view.kind;
+  out.partition = view.partition;
+  out.dynamic = view.dynamic;
+  out.offset = view.offset;
+  std::copy_n(fitting.dims, fitting.ndim, out.dims);
+  return out;
+}
+
 bool free_contiguous(const View& view) {
   int64_t expect = 1;
   for (int d = view.ndim - 1; d >= 1; --d) {
@@ -405,5 +466,28 @@ bool in_bounds(const View& view, const TensorInfo& tensor) {
   const int64_t last = view.partition + static_cast<int64_t>(view.dims[0].stride) * (view.dims[0].count - 1);
   return view.partition >= 0 && last >= 0 && std::max<int64_t>(view.partition, last) < tensor.partitions();
 }
+
+template Result<View> index_view(const View&, std::span<const IndexItem>);
+template Result<View> reshape_view(const View&, std::span<const int64_t>);
+template Result<View> permute_view(const View&, std::span<const int>);
+template Result<View> broadcast_view(const View&, int, int64_t);
+template Result<View> broadcast_to_view(const View&, std::span<const int64_t>);
+template Result<View> expand_dim_view(const View&, int);
+template Result<View> squeeze_dim_view(const View&, int);
+template Result<View> flatten_dims_view(const View&, int, int);
+template Result<View> split_dim_view(const View&, int, std::span<const int64_t>);
+template Result<View> reinterpret_view(const View&, DType);
+template Result<WideView> index_view(const WideView&, std::span<const IndexItem>);
+template Result<WideView> reshape_view(const WideView&, std::span<const int64_t>);
+template Result<WideView> permute_view(const WideView&, std::span<const int>);
+template Result<WideView> broadcast_view(const WideView&, int, int64_t);
+template Result<WideView> broadcast_to_view(const WideView&, std::span<const int64_t>);
+template Result<WideView> expand_dim_view(const WideView&, int);
+template Result<WideView> squeeze_dim_view(const WideView&, int);
+template Result<WideView> flatten_dims_view(const WideView&, int, int);
+template Result<WideView> split_dim_view(const WideView&, int, std::span<const int64_t>);
+template Result<WideView> reinterpret_view(const WideView&, DType);
+template std::string shape_text(const View&);
+template std::string shape_text(const WideView&);
 
 }  // namespace sterna

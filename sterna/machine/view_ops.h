@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making one view from another. All of them are free of data movement and keep the dtype unless they say otherwise.
 // Rules are those of NkiTensor (nki.language, SDK 2.32): on chip, dim 0 is the partition; it is never dropped, moved,
-// split, merged or broadcast by these, and a view keeps at least two dimensions there, one in HBM.
+// split, merged or broadcast by these, and a view keeps at least two dimensions there, one in HBM. V is View or
+// WideView.
 #pragma once
 
 #include <span>
@@ -24,22 +25,37 @@ IndexItem resolve_slice(int64_t size, bool has_start, int64_t start, bool has_st
 
 /// view[items]; missing trailing items mean all. Faults: kOutOfBounds (IDX1: an index outside the dimension), kBadInput
 /// (too many items, step <= 0).
-Result<View> index_view(const View& view, std::span<const IndexItem> items);
-Result<View> reshape_view(const View& view, std::span<const int64_t> shape);  ///< one -1 allowed
-Result<View> permute_view(const View& view, std::span<const int> dims);
-Result<View> broadcast_view(const View& view, int dim, int64_t size);  ///< dim of count 1 becomes `size`
-Result<View> broadcast_to_view(const View& view,
-                               std::span<const int64_t> shape);  ///< numpy rules; dim 0 too (NAP: compat)
-Result<View> expand_dim_view(const View& view, int dim);
-Result<View> squeeze_dim_view(const View& view, int dim);
-Result<View> flatten_dims_view(const View& view, int first, int last);
-Result<View> split_dim_view(const View& view, int dim, std::span<const int64_t> shape);
+template <class V>
+Result<V> index_view(const V& view, std::span<const IndexItem> items);
+template <class V>
+Result<V> reshape_view(const V& view, std::span<const int64_t> shape);  ///< one -1 allowed
+template <class V>
+Result<V> permute_view(const V& view, std::span<const int> dims);
+template <class V>
+Result<V> broadcast_view(const V& view, int dim, int64_t size);  ///< dim of count 1 becomes `size`
+template <class V>
+Result<V> broadcast_to_view(const V& view, std::span<const int64_t> shape);  ///< numpy rules; dim 0 too (NAP: compat)
+template <class V>
+Result<V> expand_dim_view(const V& view, int dim);
+template <class V>
+Result<V> squeeze_dim_view(const V& view, int dim);
+template <class V>
+Result<V> flatten_dims_view(const V& view, int first, int last);
+template <class V>
+Result<V> split_dim_view(const V& view, int dim, std::span<const int64_t> shape);
 /// Same bits seen as another type; the last dim scales by the size ratio and must be contiguous.
-Result<View> reinterpret_view(const View& view, DType dtype);
+template <class V>
+Result<V> reinterpret_view(const V& view, DType dtype);
 /// The raw pattern [[stride, count], ...] against the tensor. `offset` in elements of `dtype`, added to the view's own
 /// offset. On chip the first pair is the partition: its stride must equal the tensor's free element count (of `dtype`).
 Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<const Dim> pattern, int64_t offset,
                           DType dtype);
+
+/// The same view with room for more dimensions.
+WideView widened(const View& view);
+/// The View that walks the same elements in the same order, the leading dimensions as one where there are more than
+/// kMaxDims. Fault VIEW3: no such view.
+Result<View> merge_leading(const WideView& view);
 
 /// Free dims laid out without gaps, in order.
 bool free_contiguous(const View& view);

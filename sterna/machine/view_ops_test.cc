@@ -336,5 +336,41 @@ TEST(ViewOps, BoundsAndContiguity) {
   EXPECT_TRUE(in_bounds(v, info));  // touches nothing
 }
 
+// Language guide: a view is a strided pattern of up to five dimensions. More can be walked where they merge.
+TEST(ViewOps, WiderViewsMergeIntoFiveDimensions) {
+  const Shape six = {2, 3, 2, 4, 3, 5};
+  const Result<WideView> wide = reshape_view(widened(whole({720})), six);
+  ASSERT_TRUE(wide);
+  const Result<View> all = merge_leading(*wide);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(shape_of(*all), (Shape{6, 2, 4, 3, 5}));
+  EXPECT_EQ(places(*all), Array::of(six).at);
+
+  const IndexItem part[] = {slice(0, 2), slice(0, 3), slice(0, 2), slice(1, 4, 2), slice(0, 3), slice(2, 4)};
+  const Result<View> some = merge_leading(*index_view(*wide, part));
+  ASSERT_TRUE(some);
+  const Array array = Array::of(six);
+  EXPECT_EQ(places(*some), Array::make({2, 3, 2, 2, 3, 2}, [&](const Shape& i) {
+                             return array.get({i[0], i[1], i[2], 1 + 2 * i[3], i[4], 2 + i[5]});
+                           }).at);
+
+  const IndexItem one[] = {at(1), slice(1, 3)};
+  const Result<View> five = merge_leading(*index_view(*wide, one));
+  ASSERT_TRUE(five);
+  EXPECT_EQ(shape_of(*five), (Shape{2, 2, 4, 3, 5}));
+  EXPECT_EQ(places(*five).front(), 360 + 120);
+}
+
+TEST(ViewOps, WiderViewsThatDoNotMergeAreRefused) {
+  const Shape six = {2, 3, 2, 4, 3, 5};
+  const Result<WideView> wide = reshape_view(widened(whole({720})), six);
+  const int swapped[] = {1, 0, 2, 3, 4, 5};
+  EXPECT_EQ(rule_of(merge_leading(*permute_view(*wide, swapped))), "VIEW3");
+  const IndexItem gaps[] = {slice(0, 2), slice(0, 2)};  // rows 0, 1, 3, 4
+  EXPECT_EQ(rule_of(merge_leading(*index_view(*wide, gaps))), "VIEW3");
+  const IndexItem none[] = {slice(0, 2), slice(0, 0)};
+  EXPECT_EQ(merge_leading(*index_view(*wide, none))->elements(), 0);
+}
+
 }  // namespace
 }  // namespace sterna
