@@ -75,6 +75,7 @@ struct ModuleState {
   std::unordered_map<PyObject*, int> dtypes;  // dtype objects -> DType
   PyObject* dtype_objects[kDTypeCount] = {};  // DType -> what tensor.dtype gives
   PyObject* buffer_objects[3] = {};           // Memory -> what tensor.buffer gives
+  PyObject* shared_buffer = nullptr;          // what it gives for HBM that cores share
   PyObject* make_fault = nullptr;             // (kind, rule, message, file, line, function) -> exception
   PyObject* hooks = nullptr;                  // dict of Python functions: "assign", "warn", "show", "hand_over"
   PyObject* entry_code = nullptr;             // code object of the front end's runner: sites end there
@@ -157,6 +158,7 @@ struct Recording {
   int grid = 0;                       // dimensions of the grid that the caller gave
   std::atomic<size_t> progress{0};    // records executed, for another thread to look at
   std::set<std::string> shown;        // rule and line of each remark shown: one a line
+  std::set<uint32_t> constants;       // parameters that the kernel brought itself: shared_hbm
   std::unordered_map<uint32_t, WideView> wide;  // tensors with more dimensions than a program has for them
 
   Recording(std::shared_ptr<const Chip> c, bool strict, ThreadPool* p, std::shared_ptr<BufferPool> buffers)

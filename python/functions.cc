@@ -177,9 +177,9 @@ PyObject* register_dtype(PyObject*, PyObject* args) {
 
 PyObject* register_buffer(PyObject*, PyObject* args) {
   PyObject* object;
-  int memory;
-  if (!PyArg_ParseTuple(args, "Oi", &object, &memory)) return nullptr;
-  state().buffer_objects[memory] = Py_NewRef(object);
+  int memory, shared = 0;
+  if (!PyArg_ParseTuple(args, "Oi|p", &object, &memory, &shared)) return nullptr;
+  (shared != 0 ? state().shared_buffer : state().buffer_objects[memory]) = Py_NewRef(object);
   Py_RETURN_NONE;
 }
 
@@ -336,7 +336,7 @@ PyObject* instructions(PyObject*, PyObject*) {
 PyMethodDef methods[] = {
     {"register_op", register_op, METH_VARARGS, "register_op(object, alu, function): the object names an operator."},
     {"register_dtype", register_dtype, METH_VARARGS, "register_dtype(object, name, canonical=True)"},
-    {"register_buffer", register_buffer, METH_VARARGS, "register_buffer(object, memory)"},
+    {"register_buffer", register_buffer, METH_VARARGS, "register_buffer(object, memory, shared=False)"},
     {"set_hook", set_hook, METH_VARARGS, "set_hook(name, object)"},
     {"internal_prefix", internal_prefix, METH_VARARGS, "Frames of files below this path are not the user's."},
     {"is_internal", is_internal, METH_O, "True for a file of a front end."},

@@ -77,6 +77,8 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
     number = PyFloat_AS_DOUBLE(value);
   } else if (PyLong_Check(value)) {
     number = PyLong_AsDouble(value);
+  } else if (PyUnicode_Check(value) || PyBytes_Check(value) || PyByteArray_Check(value)) {
+    return wrong_type(field.name, "a number or a tensor", value);  // float() would read a text
   } else {
     PyObject* converted = PyNumber_Float(value);
     if (converted == nullptr) {
@@ -87,13 +89,21 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
     number = PyFloat_AS_DOUBLE(converted);
     Py_DECREF(converted);
   }
-  if (number == -1.0 && PyErr_Occurred()) return false;
+  if (number == -1.0 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+    PyErr_Clear();
+    return raise_argument(FaultKind::kBadInput, "ARG7",
+                          cat("'", field.name, "' is a number beyond every type's range."));
+  }
   *out = Scalar::of(number);
   return true;
 }
 
 bool fill_pattern(const FieldSpec& field, PyObject* value, Pattern* out) {
   int n = 0;
+  if (const Py_ssize_t pairs = PyList_Check(value) || PyTuple_Check(value) ? PySequence_Size(value) : 0; pairs > 4)
+    return raise_argument(FaultKind::kBadInput, "ARG7",
+                          cat("'", field.name, "' has ", pairs, " [step, count] pairs; at most 4 are possible."));
   const bool good = for_each_item(value, field.name, [&](PyObject* pair) {
     int64_t numbers[2];
     int k = 0;
@@ -232,14 +242,39 @@ bool gather(InstructionObject* self, PyObject* const* args, Py_ssize_t positiona
   return true;
 }
 
+/// None is "as if not given": where the signature has a default, or where the instruction says itself what a missing
+/// operand means (a view; a scalar operand of an operator that may have none).
+bool check_none(InstructionObject* self, int i, const char* body) {
+  const FieldSpec* field = self->fields[i];
+  if (self->defaults[i] != nullptr || field == nullptr || field->type == FieldType::kView ||
+      (field->type == FieldType::kScalar && reinterpret_cast<const Scalar*>(body + field->offset)->is_none))
+    return true;
+  return raise_argument(FaultKind::kWrongType, "ARG2",
+                        cat(mnemonic(self), ": '", field->name, "' is None; it has no default and must be given."));
+}
+
+/// Where None is the default of a whole number, the instruction's own default is a negative one that stands for it: no
+/// value to be given.
+bool fill_argument(InstructionObject* self, int i, PyObject* value, char* body, RecordingObject* current) {
+  const FieldSpec& field = *self->fields[i];
+  char* at = body + field.offset;
+  const bool stands_for_none =
+      field.type == FieldType::kInt && self->defaults[i] == Py_None && *reinterpret_cast<int32_t*>(at) < 0;
+  if (!fill_field(field, value, at, current)) return false;
+  if (const int32_t number = stands_for_none ? *reinterpret_cast<int32_t*>(at) : 0; number < 0)
+    return raise_argument(FaultKind::kBadInput, "ARG7", cat("'", field.name, "' is ", number, "; it is not negative."));
+  return true;
+}
+
 /// Arguments into `body` and the label. This may run Python code, which may record instructions of its own.
 bool convert(InstructionObject* self, PyObject* const* slots, RecordingObject* current, char* body, uint32_t* label) {
   self->row->construct(body);
   for (int i = 0; i < self->parameters; ++i) {
     PyObject* value = slots[i];
-    if (value == Py_None) continue;  // None is "as if not given" for every parameter
-    if (const FieldSpec* field = self->fields[i]) {
-      if (!fill_field(*field, value, body + field->offset, current)) return false;
+    if (value == Py_None) {
+      if (!check_none(self, i, body)) return false;
+    } else if (self->fields[i] != nullptr) {
+      if (!fill_argument(self, i, value, body, current)) return false;
     } else if (i == self->label_parameter) {
       const char* text = PyUnicode_AsUTF8(value);
       if (text == nullptr) return false;

@@ -178,17 +178,20 @@ PyObject* add_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   }
   info.shared = PyObject_IsTrue(args[4]) == 1;
   if (args[5] != Py_None) {
-    unsigned int partition, byte;
-    if (!PyArg_ParseTuple(args[5], "II", &partition, &byte)) return nullptr;
+    int64_t place[2];
+    int numbers;
+    if (!to_ints(args[5], "address", {0, UINT32_MAX}, place, &numbers)) return nullptr;
+    if (numbers != 2) return wrong_type("address", "(partition, byte in the partition)", args[5]), nullptr;
     info.has_address = true;
-    info.address_partition = partition;
-    info.address_byte = byte;
+    info.address_partition = static_cast<uint32_t>(place[0]);
+    info.address_byte = static_cast<uint32_t>(place[1]);
   }
   r.mark_site();
   return made_tensor(recording_of(self), shape, r.builder.add_tensor(info));
 }
 
-/// parameter(shape, dtype, name, address, writable, owner): a tensor that borrows the caller's memory.
+/// parameter(shape, dtype, name, address, writable, owner, constant=False): a tensor that borrows the caller's memory;
+/// a constant is the kernel's own.
 PyObject* add_parameter(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   if (nargs < 6) return PyErr_Format(PyExc_TypeError, "parameter() takes shape, dtype, name, address, writable, owner");
   Recording& r = *recording_of(self)->self;
@@ -208,6 +211,7 @@ PyObject* add_parameter(PyObject* self, PyObject* const* args, Py_ssize_t nargs)
   if (id) {
     r.bound.push_back({*id, {address, writable}});
     r.keep.push_back(Py_NewRef(args[5]));
+    if (nargs > 6 && PyObject_IsTrue(args[6]) == 1) r.constants.insert(*id);
   }
   return made_tensor(recording_of(self), shape, std::move(id));
 }

@@ -23,6 +23,17 @@ PyObject* number(PyObject* o) {
   Machine* machine = register_of(o)->recording->self->look();
   return machine ? PyLong_FromLong(machine->reg(register_of(o)->id)) : nullptr;
 }
+/// `if register == 0:` would be decided while the kernel is recorded, silently (dynamic loops guide: a register is no
+/// host-side value). Against None and the like it is what an object is.
+PyObject* compare(PyObject* o, PyObject* other, int op) {
+  const bool number = PyLong_Check(other) || PyFloat_Check(other) || Py_TYPE(other) == register_type;
+  if (!number || o == other || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  PyErr_SetString(PyExc_TypeError,
+                  "a register's value is not known while a kernel is recorded, so it cannot be compared in Python; "
+                  "int(register) asks for it outside of loops, nl.while_loop runs on it");
+  return nullptr;
+}
+Py_hash_t hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(o) >> 4); }
 PyObject* get_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(register_of(o)->id); }
 PyObject* get_frozen(PyObject* o, void*) { return PyBool_FromLong(register_of(o)->frozen); }
 
@@ -34,6 +45,8 @@ PyType_Slot slots[] = {
     {Py_nb_bool, reinterpret_cast<void*>(truth)},
     {Py_nb_int, reinterpret_cast<void*>(number)},
     {Py_nb_index, reinterpret_cast<void*>(number)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash)},
     {Py_tp_getset, getset},
     {Py_tp_doc,
      const_cast<char*>("A 32-bit register (VirtualRegister). Its truth value executes what was recorded so far.")},

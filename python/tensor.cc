@@ -97,7 +97,15 @@ PyObject* get_dtype(PyObject* o, void*) {
   return registered(state().dtype_objects[static_cast<int>(tensor_of(o)->view.dtype)], "dtypes");
 }
 PyObject* get_buffer(PyObject* o, void*) {
-  return registered(state().buffer_objects[static_cast<int>(tensor_of(o)->view.memory)], "buffers");
+  const View& v = tensor_of(o)->view;
+  const TensorInfo& info = builder_of(o).tensor(v.tensor);
+  const ModuleState& known = state();
+  // An argument is private to a kernel of one core, and shared by the cores of a larger one (simulator guide).
+  const bool shared = v.memory == Memory::kHbm && info.shared &&
+                      (info.role == TensorRole::kLocal || builder_of(o).cores() > 1 ||
+                       tensor_of(o)->recording->self->constants.contains(v.tensor));
+  if (shared && known.shared_buffer != nullptr) return Py_NewRef(known.shared_buffer);
+  return registered(known.buffer_objects[static_cast<int>(v.memory)], "buffers");
 }
 PyObject* get_name(PyObject* o, void*) {
   const std::string name = builder_of(o).program().tensor_name(tensor_of(o)->view.tensor);
@@ -126,8 +134,21 @@ PyGetSetDef tensor_getset[] = {
 
 // --- methods
 
-/// Shape arguments: f(1, 2, 3) or f((1, 2, 3)).
-PyObject* list_of(PyObject* args) {
+/// PyArg_ParseTupleAndKeywords with the names of the stub of NkiTensor.
+template <size_t n, class... Outputs>
+bool parse(PyObject* args, PyObject* kwargs, const char* format, const char* const (&names)[n], Outputs*... out) {
+  static_assert(n == sizeof...(out));
+  const char* ended[n + 1] = {};
+  std::copy(names, names + n, ended);
+  return PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(ended), out...) != 0;
+}
+
+/// Shape arguments: f(1, 2, 3), f((1, 2, 3)) or f(name=(1, 2, 3)); null with an exception for another keyword.
+PyObject* list_of(PyObject* args, PyObject* kwargs, const char* name) {
+  if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) > 0) {
+    PyObject* list;
+    return parse(args, kwargs, "O", {name}, &list) ? list : nullptr;
+  }
   const bool one = PyTuple_GET_SIZE(args) == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0));
   return one ? PyTuple_GET_ITEM(args, 0) : args;
 }
@@ -144,8 +165,8 @@ PyObject* viewed(PyObject* o, const F& make) {
 
 PyObject* tensor_reshape(PyObject* o, PyObject* args, PyObject* kwargs) {
   Shape shape;
-  PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "shape") : nullptr;
-  if (!to_shape(named ? named : list_of(args), -1, &shape)) return nullptr;
+  PyObject* list = list_of(args, kwargs, "shape");
+  if (list == nullptr || !to_shape(list, -1, &shape)) return nullptr;
   const auto reshaped = [&](const auto& v) { return reshape_view(v, shape.span()); };
   const TensorObject* t = tensor_of(o);
   if (t->wide != nullptr) return keep_wide_place(t, reshaped);
@@ -161,9 +182,10 @@ PyObject* tensor_reshape(PyObject* o, PyObject* args, PyObject* kwargs) {
   Py_XDECREF(tuple);
   return moved;
 }
-PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
+PyObject* tensor_broadcast_to(PyObject* o, PyObject* args, PyObject* kwargs) {
   Shape shape;
-  if (!to_shape(list_of(args), 0, &shape)) return nullptr;
+  PyObject* list = list_of(args, kwargs, "shape");
+  if (list == nullptr || !to_shape(list, 0, &shape)) return nullptr;
   const View& v = tensor_of(o)->view;
   const bool over_partitions = v.on_chip() && shape.ndim == v.ndim && shape.count[0] != v.dims[0].count;
   // Documented views never repeat the partition; the official simulator does.
@@ -174,46 +196,50 @@ PyObject* tensor_broadcast_to(PyObject* o, PyObject* args) {
     return nullptr;
   return viewed(o, [&](const auto& from) { return broadcast_to_view(from, shape.span()); });
 }
-PyObject* tensor_permute(PyObject* o, PyObject* args) {
+PyObject* tensor_permute(PyObject* o, PyObject* args, PyObject* kwargs) {
   int64_t dims[kMaxTensorDims + 1];
   int n;
-  if (!to_ints(list_of(args), "dimensions", {-kMaxTensorDims, kMaxTensorDims - 1}, dims, &n)) return nullptr;
+  PyObject* list = list_of(args, kwargs, "dims");
+  if (list == nullptr || !to_ints(list, "dims", {-kMaxTensorDims, kMaxTensorDims - 1}, dims, &n)) return nullptr;
   const std::vector<int> plain(dims, dims + n);
   return viewed(o, [&](const auto& v) { return permute_view(v, plain); });
 }
-PyObject* tensor_broadcast(PyObject* o, PyObject* args) {
+PyObject* tensor_broadcast(PyObject* o, PyObject* args, PyObject* kwargs) {
   int dim;
   PyObject* size_object;
   int64_t size;
-  if (!PyArg_ParseTuple(args, "iO", &dim, &size_object) || !to_int(size_object, "size", kCount, &size)) return nullptr;
+  if (!parse(args, kwargs, "iO", {"dim", "size"}, &dim, &size_object) || !to_int(size_object, "size", kCount, &size))
+    return nullptr;
   if (const int64_t both[2] = {tensor_of(o)->view.elements(), size}; !check_elements(both)) return nullptr;
   return viewed(o, [&](const auto& v) { return broadcast_view(v, dim, size); });
 }
-PyObject* tensor_expand_dim(PyObject* o, PyObject* args) {
+PyObject* tensor_expand_dim(PyObject* o, PyObject* args, PyObject* kwargs) {
   int dim;
-  if (!PyArg_ParseTuple(args, "i", &dim)) return nullptr;
+  if (!parse(args, kwargs, "i", {"dim"}, &dim)) return nullptr;
   return viewed(o, [&](const auto& v) { return expand_dim_view(v, dim); });
 }
-PyObject* tensor_squeeze_dim(PyObject* o, PyObject* args) {
+PyObject* tensor_squeeze_dim(PyObject* o, PyObject* args, PyObject* kwargs) {
   int dim;
-  if (!PyArg_ParseTuple(args, "i", &dim)) return nullptr;
+  if (!parse(args, kwargs, "i", {"dim"}, &dim)) return nullptr;
   return viewed(o, [&](const auto& v) { return squeeze_dim_view(v, dim); });
 }
-PyObject* tensor_flatten_dims(PyObject* o, PyObject* args) {
+PyObject* tensor_flatten_dims(PyObject* o, PyObject* args, PyObject* kwargs) {
   int first, last;
-  if (!PyArg_ParseTuple(args, "ii", &first, &last)) return nullptr;
+  if (!parse(args, kwargs, "ii", {"start_dim", "end_dim"}, &first, &last)) return nullptr;
   return viewed(o, [&](const auto& v) { return flatten_dims_view(v, first, last); });
 }
-PyObject* tensor_reshape_dim(PyObject* o, PyObject* args) {
+PyObject* tensor_reshape_dim(PyObject* o, PyObject* args, PyObject* kwargs) {
   int dim;
   PyObject* shape_object;
   Shape shape;
-  if (!PyArg_ParseTuple(args, "iO", &dim, &shape_object) || !to_shape(shape_object, -1, &shape)) return nullptr;
+  if (!parse(args, kwargs, "iO", {"dim", "shape"}, &dim, &shape_object) || !to_shape(shape_object, -1, &shape))
+    return nullptr;
   return viewed(o, [&](const auto& v) { return split_dim_view(v, dim, shape.span()); });
 }
-PyObject* tensor_view(PyObject* o, PyObject* arg) {
+PyObject* tensor_view(PyObject* o, PyObject* args, PyObject* kwargs) {
   DType dtype;
-  if (!to_dtype(arg, &dtype)) return nullptr;
+  PyObject* wanted;
+  if (!parse(args, kwargs, "O", {"dtype"}, &wanted) || !to_dtype(wanted, &dtype)) return nullptr;
   const TensorObject* t = tensor_of(o);
   Result<View> made =
       keep_place(builder_of(o).program(), t->view, [&](const View& v) { return reinterpret_view(v, dtype); });
@@ -244,7 +270,7 @@ PyObject* tensor_is_contiguous(PyObject* o, PyObject*) {
   return PyBool_FromLong(yes);
 }
 PyObject* tensor_is_indirect(PyObject* o, PyObject*) {
-  return PyBool_FromLong(tensor_of(o)->view.kind == ViewKind::kIndirect);
+  return PyBool_FromLong(tensor_of(o)->view.kind != ViewKind::kStrided);
 }
 
 /// Values as text, after executing what was recorded so far.
@@ -270,26 +296,31 @@ PyObject* tensor_values_text(PyObject* o, PyObject*) {
 PyMethodDef tensor_methods[] = {
     method("reshape", tensor_reshape, METH_VARARGS | METH_KEYWORDS,
            "The same elements in another shape; dim 0 of an on-chip tensor stays."),
-    method("broadcast_to", tensor_broadcast_to, METH_VARARGS, "Repeats dimensions of size 1."),
-    method("permute", tensor_permute, METH_VARARGS, "Reorders dimensions."),
+    method("broadcast_to", tensor_broadcast_to, METH_VARARGS | METH_KEYWORDS, "Repeats dimensions of size 1."),
+    method("permute", tensor_permute, METH_VARARGS | METH_KEYWORDS, "Reorders dimensions."),
     method("slice", tensor_slice, METH_VARARGS | METH_KEYWORDS, "slice(dim, start, end, step=1)"),
-    method("select", tensor_select, METH_VARARGS, "select(dim, index): one index of a dimension."),
-    method("broadcast", tensor_broadcast, METH_VARARGS, "broadcast(dim, size)"),
-    method("expand_dim", tensor_expand_dim, METH_VARARGS, "expand_dim(dim): inserts a dimension of size 1."),
-    method("squeeze_dim", tensor_squeeze_dim, METH_VARARGS, "squeeze_dim(dim): drops a dimension of size 1."),
-    method("flatten_dims", tensor_flatten_dims, METH_VARARGS, "flatten_dims(first, last)"),
-    method("reshape_dim", tensor_reshape_dim, METH_VARARGS, "reshape_dim(dim, shape): splits a dimension."),
-    method("view", tensor_view, METH_O, "view(dtype): the same bits as another type."),
-    method("reinterpret_cast", tensor_view, METH_O, "reinterpret_cast(dtype): the same bits as another type."),
+    method("select", tensor_select, METH_VARARGS | METH_KEYWORDS, "select(dim, index): one index of a dimension."),
+    method("broadcast", tensor_broadcast, METH_VARARGS | METH_KEYWORDS, "broadcast(dim, size)"),
+    method("expand_dim", tensor_expand_dim, METH_VARARGS | METH_KEYWORDS,
+           "expand_dim(dim): inserts a dimension of size 1."),
+    method("squeeze_dim", tensor_squeeze_dim, METH_VARARGS | METH_KEYWORDS,
+           "squeeze_dim(dim): drops a dimension of size 1."),
+    method("flatten_dims", tensor_flatten_dims, METH_VARARGS | METH_KEYWORDS, "flatten_dims(first, last)"),
+    method("reshape_dim", tensor_reshape_dim, METH_VARARGS | METH_KEYWORDS,
+           "reshape_dim(dim, shape): splits a dimension."),
+    method("view", tensor_view, METH_VARARGS | METH_KEYWORDS, "view(dtype): the same bits as another type."),
+    method("reinterpret_cast", tensor_view, METH_VARARGS | METH_KEYWORDS,
+           "reinterpret_cast(dtype): the same bits as another type."),
     method("ap", tensor_ap, METH_VARARGS | METH_KEYWORDS,
            "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
     method("indirect", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(tensor_indirect)),
            METH_VARARGS | METH_KEYWORDS,
            "indirect(index, num_elem=None): columns by the places in index, trn3 and later."),
-    method("vector_select", tensor_vector_select, METH_VARARGS, "vector_select(0, offsets): rows by index."),
+    method("vector_select", tensor_vector_select, METH_VARARGS | METH_KEYWORDS,
+           "vector_select(0, offsets): rows by index."),
     method("get_pattern", tensor_get_pattern, METH_NOARGS, "[[stride, count], ...]"),
     method("is_contiguous", tensor_is_contiguous, METH_NOARGS, "True when the elements adjoin."),
-    method("is_indirect", tensor_is_indirect, METH_NOARGS, "True when an offset tensor is attached."),
+    method("is_indirect", tensor_is_indirect, METH_NOARGS, "True when the place depends on a register or a tensor."),
     method("_values_text", tensor_values_text, METH_NOARGS, "Values as text; executes what was recorded so far."),
     {nullptr, nullptr, 0, nullptr}};
 

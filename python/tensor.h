@@ -23,7 +23,7 @@ PyObject* finish_view(PyObject* like, Result<View>&& view);
 PyObject* tensor_subscript(PyObject* object, PyObject* key);
 int tensor_assign(PyObject* object, PyObject* key, PyObject* value);
 PyObject* tensor_slice(PyObject* object, PyObject* args, PyObject* kwargs);
-PyObject* tensor_select(PyObject* object, PyObject* args);
+PyObject* tensor_select(PyObject* object, PyObject* args, PyObject* kwargs);
 
 // tensor_dynamic.cc
 /// True for what may stand for a number that only the run knows.
@@ -42,7 +42,7 @@ PyObject* keep_wide_place(const TensorObject* tensor, const F& make);
 Status check_kept_rows(const View& before, const View& after);
 Result<View> rescaled(Program& program, const View& view, DType from);
 PyObject* tensor_ap(PyObject* object, PyObject* args, PyObject* kwargs);
-PyObject* tensor_vector_select(PyObject* object, PyObject* args);
+PyObject* tensor_vector_select(PyObject* object, PyObject* args, PyObject* kwargs);
 PyObject* tensor_indirect(PyObject* object, PyObject* args, PyObject* kwargs);
 /// TI4: a view with .indirect() is handed to an instruction as it is.
 Fault columns_stay(const View& view);

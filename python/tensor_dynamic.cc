@@ -312,10 +312,11 @@ PyObject* tensor_indirect(PyObject* o, PyObject* args, PyObject* kwargs) {
   return finish_view(o, indirect_columns(*t->recording->self, t->view, tensor_of(index)->view, count));
 }
 
-PyObject* tensor_vector_select(PyObject* o, PyObject* args) {
+PyObject* tensor_vector_select(PyObject* o, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"dim", "vector_offset", nullptr};
   int dim;
   PyObject* offsets;
-  if (!PyArg_ParseTuple(args, "iO", &dim, &offsets)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO", const_cast<char**>(names), &dim, &offsets)) return nullptr;
   TensorObject* t = tensor_of(o);
   View view = t->view;
   if (t->wide != nullptr)
@@ -325,9 +326,9 @@ PyObject* tensor_vector_select(PyObject* o, PyObject* args) {
   if (dim != 0 || view.on_chip() || view.ndim == 0)
     return PyErr_Format(PyExc_ValueError, "vector_select works on dimension 0 of an HBM tensor");
   if (view.kind != ViewKind::kStrided) return finish_view(o, second_offset(view));
-  if (Py_TYPE(offsets) != tensor_type) return wrong_type("offsets", "an offset tensor", offsets), nullptr;
+  if (Py_TYPE(offsets) != tensor_type) return wrong_type("vector_offset", "an offset tensor", offsets), nullptr;
   DynamicOffset offset;
-  if (!offset_from(t->recording, offsets, "offsets", false, &offset)) return nullptr;
+  if (!offset_from(t->recording, offsets, "vector_offset", false, &offset)) return nullptr;
   offset.multiplier = view.dims[0].stride;
   offset.limit = view.dims[0].count;
   view.dims[0].count = static_cast<int32_t>(offset.index.rows());

@@ -195,9 +195,10 @@ PyObject* tensor_slice(PyObject* o, PyObject* args, PyObject* kwargs) {
                                                                                                : nullptr;
 }
 
-PyObject* tensor_select(PyObject* o, PyObject* args) {
+PyObject* tensor_select(PyObject* o, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"dim", "index", nullptr};
   PyObject *dim_object, *item;
-  if (!PyArg_ParseTuple(args, "OO", &dim_object, &item)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &dim_object, &item)) return nullptr;
   const std::span<const Dim> dims = dims_of(tensor_of(o));
   int dim;
   if (!to_dim(dim_object, dims, "select", &dim)) return nullptr;

@@ -51,8 +51,8 @@ class NUMPY:
 
 
 # Types that torch has and numpy's own types have not: seen through an integer of the same size.
-_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-# Types that neither torch nor jax has: they get the integers of the same size.
+_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "float8_e8m0fnu": "uint8"}
+# Types that neither torch nor jax has: they get the integers of the same size, as torch does for those that only jax has.
 _WORDS = {"float8_e4m3fn_x4": "int32", "float8_e5m2_x4": "int32", "float4_e2m1fn_x4": "int16"}
 
 
@@ -76,10 +76,12 @@ class TORCH:
     @staticmethod
     def from_numpy(array):
         torch, array = sys.modules["torch"], _as_words(array)
-        bits = _TORCH_BITS.get(array.dtype.name)
-        if bits is None:
-            return torch.from_numpy(array)
-        return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
+        name = array.dtype.name
+        dtype = getattr(torch, name, None)
+        if dtype is None:  # float8_e4m3, float8_e3m4, and float8_e8m0fnu where torch is older than it
+            return torch.from_numpy(array.view(f"uint{8 * array.itemsize}"))
+        bits = _TORCH_BITS.get(name)
+        return torch.from_numpy(array) if bits is None else torch.from_numpy(array.view(bits)).view(dtype)
 
 
 class JAX:

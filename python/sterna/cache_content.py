@@ -59,8 +59,8 @@ def constant(value, depth=0):
         return (kind, frozenset(constant(item, depth + 1) for item in value))
     if isinstance(value, (types.FunctionType, type)) or is_kernel(value):
         return (kind, Identity(id(value)))  # kept alive by Dependencies
-    if _is_record(value):
-        return (kind, *((name, constant(item, depth + 1)) for name, item in sorted(vars(value).items())))
+    if is_record(value):
+        return (kind, *((name, constant(item, depth + 1)) for name, item in sorted(fields_of(value).items())))
     raise Uncacheable(f"a value of type {kind.__name__}")
 
 
@@ -68,11 +68,20 @@ def is_kernel(value):
     return isinstance(getattr(value, "func", None), types.FunctionType) and hasattr(value, "with_schedule")
 
 
-def _is_record(value):
-    """An object that is no more than its fields."""
-    if not hasattr(value, "__dict__") or isinstance(value, types.ModuleType):
+def is_record(value):
+    """An object that is no more than its fields: of a dataclass, or an NKIObject."""
+    if isinstance(value, type):
         return False
     return dataclasses.is_dataclass(value) or any(base.__name__ == "NKIObject" for base in type(value).__mro__)
+
+
+def fields_of(record):
+    """What a record holds, by name; a dataclass may have slots instead of a dict."""
+    held = dict(getattr(record, "__dict__", ()))
+    for name in getattr(record, "__dataclass_fields__", ()):
+        if name not in held and hasattr(record, name):
+            held[name] = getattr(record, name)
+    return held
 
 
 def objects_in(value, depth=0):
@@ -89,9 +98,9 @@ def objects_in(value, depth=0):
         elif isinstance(value, dict):
             for item in value.values():
                 yield from objects_in(item, depth + 1)
-        elif _is_record(value):
+        elif is_record(value):
             yield type(value)
-            for item in vars(value).values():
+            for item in fields_of(value).values():
                 yield from objects_in(item, depth + 1)
 
 

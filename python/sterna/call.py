@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arrays of one kernel call: arguments as tensors on the way in, results as the caller's kind of array on the way out."""
 
+import copy
+
 import numpy as np
 
 from sterna import arrays
+from sterna.cache_content import fields_of, is_record
 from sterna.faults import BadInput, WrongType, warn_caller
 
 
@@ -26,6 +29,7 @@ class Call:
         self.recording = recording
         self.arguments = []
         self._by_place = {}
+        self._objects = {}
         self._overlaps = []
         self._results = {}
         self._kind = arrays.NUMPY
@@ -41,11 +45,20 @@ class Call:
             return {k: self.argument(f"{name}_{k}", v) for k, v in value.items()}
         kind = arrays.kind_of(value)
         if kind is None:
-            return value
+            return self._object(name, value) if is_record(value) and _holds_arrays(value, set()) else value
         if kind is not arrays.NUMPY:
             self._kind = kind
         array = kind.to_numpy(value)
         return array.item() if array.ndim == 0 else self._add(name, value, array)
+
+    def _object(self, name, value):
+        """A copy of a dataclass or NKIObject, its arrays replaced by tensors; the caller's stays as it is."""
+        made = self._objects.get(id(value))
+        if made is None:
+            made = self._objects[id(value)] = copy.copy(value)
+            for field, item in fields_of(value).items():
+                object.__setattr__(made, field, self.argument(f"{name}_{field}", item))  # dataclasses may be frozen
+        return made
 
     def _add(self, name, original, array):
         interface = array.__array_interface__
@@ -124,6 +137,24 @@ class Call:
         else:
             array = _unknown(dtype, tensor.shape)
         return self._kind.from_numpy(array)
+
+
+def _holds_arrays(value, seen):
+    """True if an array is somewhere inside a value."""
+    if isinstance(value, np.ndarray) or arrays.kind_of(value) is not None:
+        return True
+    if id(value) in seen:
+        return False
+    if isinstance(value, (list, tuple)):
+        items = value
+    elif isinstance(value, dict):
+        items = value.values()
+    elif is_record(value):
+        items = fields_of(value).values()
+    else:
+        return False
+    seen.add(id(value))
+    return any(_holds_arrays(item, seen) for item in items)
 
 
 def _unknown(dtype, shape):

@@ -177,7 +177,7 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0, targ
         clock = profiler.Clock(recording) if profile else None
         results = []
         with recording:
-            form = _record_call(call, function, (), kwargs, bind_names, schedule, results)
+            form = _record_call(call, function, (), kwargs, bind_names, schedule, results, alone=False)
             if clock:
                 clock.recorded()
             recording.finish(results, False)
@@ -216,14 +216,19 @@ def _check_ranks_apart(calls):
             )
 
 
-def _record_call(call, function, args, kwargs, bind_names, schedule, results):
-    """Records on tensors in place of arrays; appends the kernel's results and gives their form."""
+def _record_call(call, function, args, kwargs, bind_names, schedule, results, alone=True):
+    """Records on tensors in place of arrays; appends the kernel's results and gives their form.
+
+    alone: this is no rank of a launch, which could not run without the others.
+    """
     tensors = [call.argument(name, value) for name, value in zip(bind_names(args, kwargs), args)]
     named = {name: call.argument(name, value) for name, value in kwargs.items()} if kwargs else kwargs
-    return _record_cores(call.recording, lambda: _record(call.recording, function, tensors, named, schedule), results)
+    return _record_cores(
+        call.recording, lambda: _record(call.recording, function, tensors, named, schedule, alone), results
+    )
 
 
-def _record(recording, function, tensors, named, schedule):
+def _record(recording, function, tensors, named, schedule, alone):
     try:
         returned = enter(function, tensors, named)
         if schedule:
@@ -231,7 +236,8 @@ def _record(recording, function, tensors, named, schedule):
         return returned
     except Exception:
         # What stands before the fault has happened: it is executed, and a fault there comes first.
-        recording.settle()
+        if alone:
+            recording.settle()
         raise
 
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector engine's accumulator registers: one fp32 a lane, shared by tensor_scalar_reduce, select_reduce,
-// range_select and tensor_scalar_cumulative. Source: nki.isa.reduce_cmd and the "Accumulator behavior" notes of these
-// instructions (SDK 2.32).
+// The accumulator registers of the vector and the scalar engine: one fp32 a lane, "corresponding to the 128 partitions
+// of the input" (nki.isa.activation_reduce). Those of the vector engine are shared by tensor_scalar_reduce,
+// select_reduce, range_select, exponential and tensor_scalar_cumulative. Source: nki.isa.reduce_cmd and the
+// "Accumulator behavior" notes of these instructions (SDK 2.32).
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "sterna/base/text.h"
@@ -47,19 +49,23 @@ inline Status check_reduce_cmd(const Rules& r, ReduceCmd cmd, const Scalar& init
   return {};
 }
 
-/// What the command does before the reduction. `init` holds the values of load_reduce.
-inline void begin_accumulation(Machine& m, ReduceCmd cmd, float identity, const Machine::Values& init, int64_t rows) {
-  auto& acc = m.vector_accumulator();
-  if (cmd == ReduceCmd::kReset || cmd == ReduceCmd::kResetReduce) acc.fill(identity);
-  if (cmd != ReduceCmd::kLoadReduce) return;
-  for (int64_t r = 0; r < rows; ++r) acc[static_cast<size_t>(r)] = init.data[r * init.pitch];
+/// The registers of the lanes that an input's rows run through: of an operand as read(), not of a copy.
+inline float* lanes_of(Machine::Accumulators& registers, const Operand& input) {
+  const int64_t first = std::clamp<int64_t>(lane_of(input, 0), 0, kMaxPartitions - input.rows);
+  return registers.data() + first;
 }
 
-/// Copies the accumulators into reduce_res, if there is one.
-inline Status read_out_accumulators(Machine& m, const View& reduce_res, bool negate = false) {
+/// What the command does before the reduction, in the lanes that run. `init` holds the values of load_reduce.
+inline void begin_accumulation(float* lanes, ReduceCmd cmd, float identity, const Machine::Values& init, int64_t rows) {
+  if (cmd == ReduceCmd::kReset || cmd == ReduceCmd::kResetReduce) std::fill_n(lanes, rows, identity);
+  if (cmd != ReduceCmd::kLoadReduce) return;
+  for (int64_t r = 0; r < rows; ++r) lanes[r] = init.data[r * init.pitch];
+}
+
+/// Copies the registers of the lanes that ran into reduce_res, if there is one.
+inline Status read_out_accumulators(Machine& m, const float* values, const View& reduce_res, bool negate = false) {
   if (reduce_res.empty()) return {};
   STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
-  const float* values = m.vector_accumulator().data();
   float negated[kMaxPartitions];
   if (negate) {
     alu_block(AluOp::kNegative, {values, res.rows}, {values, res.rows}, {negated, res.rows}, 1, res.rows);

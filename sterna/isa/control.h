@@ -3,6 +3,8 @@
 // by records in the stream; the executor walks them.
 #pragma once
 
+#include <cmath>
+
 #include "sterna/base/text.h"
 #include "sterna/isa/rules.h"
 #include "sterna/machine/rows.h"
@@ -13,6 +15,13 @@ namespace sterna::control {
 inline Status check_register(RegisterRef reg, std::string_view what) {
   if (reg.id != UINT32_MAX) return {};
   return Fault(FaultKind::kWrongType, "REG2", cat("'", what, "' must be a register."));
+}
+
+/// REG5: a register is loaded from and stored into HBM and SBUF.
+inline Status check_register_memory(const View& view, std::string_view what) {
+  if (view.memory != Memory::kPsum) return {};
+  return Fault(FaultKind::kRuleBroken, "REG5",
+               cat("'", what, "' is in PSUM; registers are loaded from and stored into HBM and SBUF. Copy it first."));
 }
 
 /// The tensor gets its storage here; its bytes become undefined.
@@ -64,11 +73,29 @@ struct RegisterLoad {
     if (src.elements() != 1)
       return Fault(FaultKind::kRuleBroken, "REG1",
                    cat("A register holds one element; src ", shape_text(src), " has ", src.elements(), "."));
-    return {};
+    return check_register_memory(src, "src");
   }
   Status execute(Machine& m) const {
-    STERNA_ASSIGN(const int64_t value, m.read_index({DynamicOffset::Source::kTensor, 0, src, 1, 0}, 0));
-    m.set_reg(dst.id, static_cast<int32_t>(value));
+    STERNA_ASSIGN(Operand a, m.read_certain(src, "src"));
+    if (is_float(src.dtype)) {
+      float number;
+      load_row(a, 0, 0, 1, &number);
+      return load_number(m, number);
+    }
+    uint32_t word;
+    load_bits(a, 0, 0, 1, &word);
+    m.set_reg(dst.id, static_cast<int32_t>(word));
+    return {};
+  }
+  /// Registers hold whole numbers of 32 bits.
+  Status load_number(Machine& m, float number) const {
+    const float whole = std::nearbyint(number);
+    if (!(whole >= -0x1p31f && whole < 0x1p32f))
+      return Fault(FaultKind::kOutOfBounds, "REG4",
+                   cat("A register holds whole numbers of 32 bits, not ", number, "."));
+    if (whole != number) m.warn("REG4", cat("A register holds whole numbers: ", number, " becomes ", whole, "."));
+    const auto wide = static_cast<int64_t>(whole);
+    m.set_reg(dst.id, static_cast<int32_t>(static_cast<uint32_t>(wide)));
     return {};
   }
   Work work(const Rules&) const { return {}; }
@@ -89,7 +116,7 @@ struct RegisterStore {
     if (dst.elements() != 1)
       return Fault(FaultKind::kRuleBroken, "REG1",
                    cat("A register holds one element; dst ", shape_text(dst), " has ", dst.elements(), "."));
-    return {};
+    return check_register_memory(dst, "dst");
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));

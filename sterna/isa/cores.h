@@ -84,7 +84,7 @@ struct SendRecv {
 
 /// The cores listed wait for each other: what any of them wrote to `data` before is there for all after.
 ///
-/// Rules   CB1 (cores: numbers of this kernel's cores, each once) CB2 (data in shared HBM)
+/// Rules   CB1 (cores: all of this kernel, two or more, each once) CB2 (data in shared HBM) ENG1
 /// Source  nki.isa.core_barrier (SDK 2.32)
 struct CoreBarrier {
   static constexpr Info info{"core_barrier", 0x91, "cores wait for each other", "nki.isa.core_barrier"};
@@ -106,10 +106,22 @@ struct CoreBarrier {
     if (!good)
       return Fault(FaultKind::kRuleBroken, "CB1",
                    "'cores' of core_barrier lists each core that waits once, as (0, 1).");
+    STERNA_TRY(check_all_cores(r));
+    if (engine == EngineId::kUnknown) engine = EngineId::kGpSimd;
+    STERNA_TRY(check_engine(
+        r, engine, {EngineId::kGpSimd, EngineId::kTensor, EngineId::kScalar, EngineId::kVector, EngineId::kSync}, {}));
     if (data.empty() || !r.tensor(data).of_every_core())
       return r.compat("CB2", "'data' of core_barrier should be in nl.shared_hbm: other memory is not shared by cores.");
-    if (engine == EngineId::kUnknown) engine = EngineId::kGpSimd;
     return {};
+  }
+  /// "Currently only cores=(0, 1) is supported." Kernels for one or two cores name core 0 alone on one.
+  Status check_all_cores(const Rules& r) const {
+    if (r.cores == 1)
+      return r.compat("CB1", "core_barrier is of kernels on two cores (kernel[2]); on one there is none to wait for.");
+    if (cores.n == r.cores) return {};
+    return Fault(
+        FaultKind::kRuleBroken, "CB1",
+        cat("'cores' of core_barrier names ", cores.n, " of this kernel's ", r.cores, " cores; it must name all."));
   }
   Status execute(Machine&) const { return {}; }
   Work work(const Rules&) const {

@@ -33,13 +33,31 @@ inline Status check_queue(const Rules& r, int32_t priority, DgeMode mode) {
   return {};
 }
 
+/// DMA8: who makes the descriptors of a transfer with a dynamic place (nki.isa.dma_copy: gathers and scatters by
+/// software only, dynamic starts by software or hardware). DMA9: the indices of a gather or scatter are in SBUF.
+inline Status check_dynamic_place(const Rules& r, const View& v, DgeMode mode, std::string_view what) {
+  const bool indirect = v.kind == ViewKind::kIndirect;
+  if (indirect && (mode == DgeMode::kHardware || mode == DgeMode::kNone))
+    return Fault(FaultKind::kRuleBroken, "DMA8",
+                 cat("'", what, "' has a vector_offset: a gather or scatter needs dge_mode swdge or unknown."));
+  if (v.kind == ViewKind::kDynamic && mode == DgeMode::kNone)
+    return r.compat("DMA8",
+                    cat("'", what, "' starts where a scalar_offset says, which by the documents needs dge_mode ",
+                        "swdge, hwdge or unknown."));
+  if (const View* index = indirect ? &(*r.dynamics)[v.dynamic].index : nullptr;
+      index != nullptr && index->memory != Memory::kSbuf)
+    return r.compat("DMA9", cat("The vector_offset of '", what, "' is in ", name(index->memory),
+                                "; by the documents it is in SBUF."));
+  return {};
+}
+
 /// dst takes src's elements in order, converted when the types differ: exactly between
 /// integer types, else through fp32.
 ///
 /// Shapes  any two shapes of equal element counts; gather and scatter by a vector offset on dim 0; dynamic start by a
 /// scalar offset Rules   DMA1 (no PSUM) DMA2 (element counts) DMA3 (hardware DGE: equal types) DMA4 (indices in bounds
 /// unless skip)
-///         DMA5 (priority) DMA6 (hardware DGE exists)
+///         DMA5 (priority) DMA6 (hardware DGE exists) DMA7 (engine) DMA8 (dynamic places) DMA9 (indices in SBUF)
 /// Source  nki.isa.dma_copy (SDK 2.32)
 struct DmaCopy {
   static constexpr Info info{"dma_copy", 0x80, "dst takes src's elements in order", "nki.isa.dma_copy"};
@@ -70,11 +88,23 @@ struct DmaCopy {
       return Fault(FaultKind::kRuleBroken, "DMA3",
                    cat("Hardware descriptor generation does not convert: dst is ", name(dst.dtype), ", src ",
                        name(src.dtype), "."));
+    STERNA_TRY(check_issuer());
+    STERNA_TRY(check_dynamic_place(r, dst, dge_mode, "dst"));
+    STERNA_TRY(check_dynamic_place(r, src, dge_mode, "src"));
     return check_queue(r, priority, dge_mode);
+  }
+  Status check_issuer() const {
+    if (engine == EngineId::kUnknown) return {};
+    if (engine != EngineId::kSync && engine != EngineId::kScalar)
+      return Fault(FaultKind::kRuleBroken, "DMA7",
+                   cat("'engine' of dma_copy is sync or scalar, not ", name(engine), "."));
+    if (dge_mode == DgeMode::kHardware) return {};
+    return Fault(FaultKind::kRuleBroken, "DMA7",
+                 "'engine' of dma_copy says who issues hardware descriptors; it needs dge_mode hwdge.");
   }
   Status execute(Machine& m) const {
     Result<Operand> from = m.read_any(src, "src"), to = m.open(dst, "dst");
-    if (left_alone(from, oob_mode) || left_alone(to, oob_mode)) return {};
+    if (left_alone(from, src, oob_mode) || left_alone(to, dst, oob_mode)) return {};
     STERNA_ASSIGN(Operand s, std::move(from));
     STERNA_ASSIGN(Operand d, std::move(to));
     d.rounding = nullptr;  // stochastic rounding is the engines'
@@ -108,6 +138,7 @@ struct DmaCopy {
 ///         offset tensor: src's rows are gathered first, indices read column by column
 /// Types   equal types, bits are kept
 /// Rules   DMA1 DMA4 DMA5 DMA6 DT1 (axes) DT2 (dst in SBUF) DT3 (shape) DT4 (types) DT5 (hardware DGE) DT6 (indirect)
+///         DT7 (who makes the descriptors)
 /// Source  nki.isa.dma_transpose (SDK 2.32)
 struct DmaTranspose {
   static constexpr Info info{"dma_transpose", 0x81, "dst = src with its axes turned round", "nki.isa.dma_transpose"};
@@ -150,22 +181,58 @@ struct DmaTranspose {
     if (dst.rows() != wanted[0] || dst.elements() != src.elements()) return Fault(FaultKind::kRuleBroken, "DT3", text);
     return r.compat("DT3", text);
   }
+  /// A tile of two axes has 16 rows; one of three or four has a power of two up to that, and together with the axis
+  /// before the last a multiple of 16.
   Status check_hardware(const Limits& limits) const {
     const int64_t rows = src.dims[0].count, last = src.dims[src.ndim - 1].count;
     const int64_t most_rows = limits.dge_transpose_rows, most_last = limits.dge_transpose_last;
-    if (size_of(src.dtype) == 2 && rows <= most_rows && (rows & (rows - 1)) == 0 && last <= most_last) return {};
-    return Fault(
-        FaultKind::kRuleBroken, "DT5",
-        cat("Hardware descriptor generation transposes 2-byte types, a power of two of at most ", most_rows,
-            " rows and at most ", most_last, " in the last axis; src is ", shape_text(src), " ", name(src.dtype), "."));
+    const bool power = rows > 0 && rows <= most_rows && (rows & (rows - 1)) == 0;
+    const bool fits = src.ndim == 2 ? rows == most_rows : power && rows * src.dims[src.ndim - 2].count % most_rows == 0;
+    if (size_of(src.dtype) == 2 && fits && last <= most_last) return {};
+    return Fault(FaultKind::kRuleBroken, "DT5",
+                 cat("Hardware descriptor generation transposes 2-byte types with at most ", most_last,
+                     " in the last axis, and ", most_rows, " rows; of rank 3 or 4 a power of two of rows, so that ",
+                     "shape[0] * shape[-2] is a multiple of ", most_rows, ". src is ", shape_text(src), " ",
+                     name(src.dtype), "."));
+  }
+  /// The only modes of a direct transpose are unknown and hwdge.
+  Status check_direct(const Rules& r) const {
+    if (dge_mode == DgeMode::kHardware) return check_hardware(r.chip->limits);
+    if (dge_mode == DgeMode::kUnknown) return {};
+    const std::string text = "dma_transpose without a vector_offset takes dge_mode unknown or hwdge.";
+    if (dge_mode == DgeMode::kNone) return r.compat("DT7", text);
+    return Fault(FaultKind::kRuleBroken, "DT7", text);
+  }
+  /// What a gathering transpose asks for and does not get, or nothing.
+  std::string missing_of_gather(const Limits& limits, const View& index) const {
+    const int64_t rows = limits.gather_transpose_rows, most_last = limits.dge_transpose_last;
+    const int64_t index_rows = index.rows(), most = limits.partitions;
+    if (src.on_chip()) return "reads HBM";
+    if (size_of(src.dtype) != 2) return "moves 2-byte types";
+    if (src.dims[0].count % rows != 0) return cat("moves a multiple of ", rows, " rows");
+    if (src.dims[src.ndim - 1].count > most_last) return cat("has at most ", most_last, " in the last axis");
+    if (src.ndim == 4 && src.dims[1].count != 1 && src.dims[2].count != 1)
+      return "of rank 4 has one element in axis 1 or 2";
+    if (dge_mode == DgeMode::kHardware || dge_mode == DgeMode::kNone) return "takes dge_mode unknown or swdge";
+    if (index.memory != Memory::kSbuf) return "has its indices in SBUF";
+    if (index.dtype != DType::kUInt32) return "has uint32 indices";
+    if (index.ndim != 2) return "has indices of rank 2";
+    if (index_rows % rows != 0 || index_rows > most)
+      return cat("has indices in ", rows, " to ", most, " partitions, a multiple of ", rows);
+    if (index.cols() > 1 && index_rows != most)
+      return cat("has indices in ", most, " partitions where there are several in each");
+    return {};
   }
   Status check_indirect_source(const Rules& r) const {
-    const int64_t rows = r.chip->limits.gather_transpose_rows;
-    if (src.on_chip() || size_of(src.dtype) != 2 || src.dims[0].count % rows != 0 || dge_mode == DgeMode::kHardware)
-      return r.compat("DT6", cat("A gathering transpose reads HBM, 2-byte types, a multiple of ", rows,
-                                 " rows, without hardware descriptor generation; src is ", shape_text(src), " ",
-                                 name(src.dtype), " in ", name(src.memory), "."));
-    return {};
+    if (!r.chip->features.dma_indirect_transpose)
+      return Fault(FaultKind::kNotOnThisChip, "DT6",
+                   cat("A gathering transpose does not exist on ", r.chip->name, "; gather with dma_copy first."));
+    const View& index = (*r.dynamics)[src.dynamic].index;
+    const std::string missing = missing_of_gather(r.chip->limits, index);
+    if (missing.empty()) return {};
+    return r.compat("DT6", cat("By the documents a gathering transpose ", missing, "; src is ", shape_text(src), " ",
+                               name(src.dtype), " in ", name(src.memory), ", the indices are ", shape_text(index), " ",
+                               name(index.dtype), " in ", name(index.memory), "."));
   }
   Status check(const Rules& r) {
     STERNA_TRY(check_reach(dst, "dst"));
@@ -178,8 +245,7 @@ struct DmaTranspose {
                    cat("dma_transpose does not convert: dst is ", name(dst.dtype), ", src ", name(src.dtype), "."));
     STERNA_TRY(check_axes());
     STERNA_TRY(check_shape(r));
-    if (src.kind == ViewKind::kIndirect) return check_indirect_source(r);
-    return dge_mode == DgeMode::kHardware ? check_hardware(r.chip->limits) : Status{};
+    return src.kind == ViewKind::kIndirect ? check_indirect_source(r) : check_direct(r);
   }
   Status execute(Machine& m) const { return execute_dma_transpose(m, dst, src, oob_mode); }
   Work work(const Rules& r) const {
@@ -194,6 +260,7 @@ struct DmaTranspose {
 ///
 /// Shapes  any shapes of equal element counts, HBM or SBUF. Read-modify-write: two sources, one of which is dst or a
 /// gather Rules   DMA1 DMA2 DMA4 DC1 (add only) DC2 (2 to 16 sources; 2 with an offset tensor) DC3 (unique indices)
+///         DC5 (no dynamic start) DC6 (what is read, modified and written) DC7 (a remark: a row scattered to twice)
 /// Source  nki.isa.dma_compute (SDK 2.32); srcs is src0, src1, ... here; scales are all 1
 struct DmaCompute {
   static constexpr Info info{"dma_compute", 0x82, "dst = sum of the sources", "nki.isa.dma_compute"};
@@ -233,12 +300,32 @@ struct DmaCompute {
       if (!v->empty()) list.push_back(v);
     return list;
   }
-  Status check(const Rules&) {
+  /// With an offset tensor, one source is where dst is and the other what is added: a gather of HBM rows into a tile in
+  /// SBUF, or a tile in SBUF into scattered HBM rows.
+  Status check_read_modify_write(const Rules& r, const View& a, const View& b) const {
+    auto dynamic = [&](uint32_t id) -> const DynamicOffset& { return (*r.dynamics)[id]; };
+    auto good = [&](const View& kept, const View& added) {
+      const View& rows = dst.kind == ViewKind::kIndirect ? dst : added;
+      const View& tile = dst.kind == ViewKind::kIndirect ? added : dst;
+      return same_place(dynamic, kept, dst) && rows.kind == ViewKind::kIndirect && rows.memory == Memory::kHbm &&
+             tile.kind == ViewKind::kStrided && tile.memory == Memory::kSbuf;
+    };
+    if (good(a, b) || good(b, a)) return {};
+    return Fault(
+        FaultKind::kRuleBroken, "DC6",
+        "With a vector_offset dma_compute adds a tile in SBUF to rows of HBM, 'dst' and one of 'srcs' being these "
+        "rows, or rows of HBM to a tile in SBUF, 'dst' and one of 'srcs' being this tile.");
+  }
+  Status check(const Rules& r) {
     const auto list = sources();
     STERNA_TRY(check_reach(dst, "dst"));
+    STERNA_TRY(check_start(dst, "dst"));
+    STERNA_TRY(check_dynamic_place(r, dst, DgeMode::kSoftware, "dst"));
     bool indirect = dst.kind == ViewKind::kIndirect;
     for (const View* v : list) {
       STERNA_TRY(check_reach(*v, "srcs"));
+      STERNA_TRY(check_start(*v, "srcs"));
+      STERNA_TRY(check_dynamic_place(r, *v, DgeMode::kSoftware, "srcs"));
       indirect = indirect || v->kind == ViewKind::kIndirect;
       if (is_packed(v->dtype) || is_packed(dst.dtype))
         return Fault(FaultKind::kRuleBroken, "PACK1", "dma_compute does not add packed elements.");
@@ -257,7 +344,14 @@ struct DmaCompute {
     if (indirect && !unique_indices)
       return Fault(FaultKind::kNotImplemented, "DC3",
                    "dma_compute with indices that repeat (unique_indices=False) is not supported by NKI either.");
-    return {};
+    return indirect ? check_read_modify_write(r, *list[0], *list[1]) : Status{};
+  }
+  static Status check_start(const View& v, std::string_view what) {
+    if (v.kind != ViewKind::kDynamic) return {};
+    return Fault(
+        FaultKind::kRuleBroken, "DC5",
+        cat("'", what, "' of dma_compute starts where a scalar_offset says; its address must be known when the ",
+            "kernel is compiled. Use dma_copy first."));
   }
   Status execute(Machine& m) const { return execute_dma_sum(m, dst, sources(), oob_mode); }
   Work work(const Rules& r) const {

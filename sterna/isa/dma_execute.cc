@@ -142,7 +142,9 @@ Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mo
                    cat("src: with the index of row ", r, " the view leaves the ", m.describe(src), "."));
   }
   s.row_offsets = offsets.data();
-  STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+  Result<Operand> to = m.open(dst, "dst");
+  if (left_alone(to, dst, mode)) return {};
+  STERNA_ASSIGN(Operand d, std::move(to));
   STERNA_TRY(check_indirect(s, src, mode, m, "src"));
   const Turned t = turned(src);
   const bool whole = rows_are_whole(m, plain, places);
@@ -164,8 +166,10 @@ Status gather_transpose(Machine& m, const View& dst, const View& src, OobMode mo
 
 Status execute_dma_transpose(Machine& m, const View& dst, const View& src, OobMode mode) {
   if (src.kind == ViewKind::kIndirect) return gather_transpose(m, dst, src, mode);
-  STERNA_ASSIGN(Operand s, m.read_any(src, "src"));
-  STERNA_ASSIGN(Operand d, m.open(dst, "dst"));
+  Result<Operand> from = m.read_any(src, "src"), to = m.open(dst, "dst");
+  if (left_alone(from, src, mode) || left_alone(to, dst, mode)) return {};
+  STERNA_ASSIGN(Operand s, std::move(from));
+  STERNA_ASSIGN(Operand d, std::move(to));
   const std::vector<ElementState> states = m.element_states_if_partial(src);
   Turned t = turned(src);
   Snapshot snapshot;
@@ -184,11 +188,19 @@ Status execute_dma_transpose(Machine& m, const View& dst, const View& src, OobMo
   return {};
 }
 
-/// Equal views, though each may have a row of its own in the table of dynamic offsets.
-static bool same_place(const Machine& m, View a, const View& b) {
-  if (a.kind != ViewKind::kStrided && b.kind != ViewKind::kStrided && m.dynamic(a.dynamic) == m.dynamic(b.dynamic))
-    a.dynamic = b.dynamic;
-  return a == b;
+/// DC7: a row that is scattered to twice. The values here are those of one addition after the other.
+static void note_repeated_rows(Machine& m, const Operand& d) {
+  if (d.row_offsets == nullptr) return;
+  std::vector<int64_t> rows(d.row_offsets, d.row_offsets + d.rows);
+  std::sort(rows.begin(), rows.end());
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i] < 0 || rows[i] != rows[i - 1]) continue;
+    m.warn(
+        "DC7",
+        "dma_compute scatters to one row more than once, though unique_indices is True: the chip may lose one of the "
+        "additions.");
+    return;
+  }
 }
 
 Status execute_dma_sum(Machine& m, const View& dst, const std::vector<const View*>& sources, OobMode mode) {
@@ -202,10 +214,11 @@ Status execute_dma_sum(Machine& m, const View& dst, const std::vector<const View
   d.rounding =
       nullptr;  // stochastic rounding is the engines' (arch-v2: "programmable rounding mode" of the NeuronCore)
   STERNA_TRY(check_indirect(d, dst, mode, m, "dst"));
+  note_repeated_rows(m, d);
   std::vector<Snapshot> snapshots(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
     // The view that is read and written by one read-modify-write is resolved twice, so compare the views.
-    if (same_place(m, *sources[i], dst)) continue;
+    if (same_place([&](uint32_t id) -> const DynamicOffset& { return m.dynamic(id); }, *sources[i], dst)) continue;
     if (snapshots[i].take(d, from[i])) warn_aliased(m);
   }
   std::vector<ElementState> states(static_cast<size_t>(d.rows * d.cols), ElementState::kDefined);

@@ -11,6 +11,13 @@ class Dma : public IsaTest {
   View hbm(const Shape& shape, const Values& values, DType dtype = kF32) {
     return with(shape, values, dtype, Memory::kHbm);
   }
+  /// `v`, started by register 3: `step` elements for each of its `limit` places.
+  View moving(View v, int64_t step, int64_t limit) {
+    dynamics_.push_back({DynamicOffset::Source::kRegister, 3, {}, step, limit});
+    v.kind = ViewKind::kDynamic;
+    v.dynamic = static_cast<uint32_t>(dynamics_.size() - 1);
+    return v;
+  }
   View indices(const Words& words) { return with_bits({static_cast<int64_t>(words.size()), 1}, words, kU32); }
 };
 
@@ -88,10 +95,7 @@ TEST_F(Dma, ScatterWritesRowsByIndex) {
 
 TEST_F(Dma, ScalarOffsetMovesTheStart) {
   const View table = hbm({6, 2}, ramp(12)), d = make({2, 2});
-  View window = part(table, 0, 2, 0, 2);
-  window.kind = ViewKind::kDynamic;
-  dynamics_.push_back({DynamicOffset::Source::kRegister, 3, {}, 2, 6});
-  window.dynamic = 0;
+  const View window = moving(part(table, 0, 2, 0, 2), 2, 6);
   m_.set_reg(3, 4);
   EXPECT_RUNS((DmaCopy{d, window}));
   EXPECT_EQ(get(d), (Values{8, 9, 10, 11}));
@@ -103,10 +107,7 @@ TEST_F(Dma, ScalarOffsetMovesTheStart) {
 
 TEST_F(Dma, StartsOutsideAreSkipped) {
   const View table = hbm({6, 2}, ramp(12)), tile = with({2, 2}, {7, 7, 7, 7});
-  View window = part(table, 0, 2, 0, 2);
-  window.kind = ViewKind::kDynamic;
-  dynamics_.push_back({DynamicOffset::Source::kRegister, 3, {}, 2, 6});
-  window.dynamic = 0;
+  const View window = moving(part(table, 0, 2, 0, 2), 2, 6);
   for (const int outside : {-1000000, 6}) {
     m_.set_reg(3, outside);
     EXPECT_REFUSED("DYN1", (DmaCopy{window, tile}));
@@ -115,8 +116,56 @@ TEST_F(Dma, StartsOutsideAreSkipped) {
     EXPECT_RUNS((DmaCopy{tile, window, -1, OobMode::kSkip}));
     EXPECT_EQ(get(tile), (Values{7, 7, 7, 7}));
   }
-  m_.set_reg(3, 5);  // the start is inside, the window leaves the table: no index to skip
-  EXPECT_REFUSED("DYN2", (DmaCopy{window, tile, -1, OobMode::kSkip}));
+  m_.set_reg(3, 5);  // the start is inside, the window leaves the table
+  EXPECT_REFUSED("DYN2", (DmaCopy{window, tile}));
+  EXPECT_RUNS((DmaCopy{window, tile, -1, OobMode::kSkip}));
+  EXPECT_EQ(get(table), ramp(12));
+  EXPECT_RUNS((DmaCopy{tile, window, -1, OobMode::kSkip}));
+  EXPECT_EQ(get(tile), (Values{7, 7, 7, 7}));
+}
+
+TEST_F(Dma, TransposesOfStartsOutsideAreSkipped) {
+  const View table = hbm({6, 2}, ramp(12)), tile = with({2, 2}, {7, 7, 7, 7});
+  const View window = moving(part(table, 0, 2, 0, 2), 2, 6);
+  DmaTranspose turn{tile, window};
+  for (const auto& [start, rule] : {std::pair(-3, "DYN1"), {6, "DYN1"}, {5, "DYN2"}}) {
+    m_.set_reg(3, start);
+    turn.oob_mode = OobMode::kError;
+    EXPECT_REFUSED(rule, turn);
+    turn.oob_mode = OobMode::kSkip;
+    EXPECT_RUNS(turn);
+    EXPECT_EQ(get(tile), (Values{7, 7, 7, 7}));
+  }
+  m_.set_reg(3, 4);
+  EXPECT_RUNS(turn);
+  EXPECT_EQ(get(tile), (Values{8, 10, 9, 11}));
+}
+
+// nki.isa.dma_copy: 'engine' is sync or scalar, with dge_mode hwdge; rows by index by software only, from SBUF.
+TEST_F(Dma, CopyAsksWhoMakesTheDescriptors) {
+  const View h = hbm({4, 6}, ramp(24)), d = make({4, 6});
+  auto copy = [](const View& to, const View& from, DgeMode mode, EngineId engine = EngineId::kUnknown) {
+    return DmaCopy{to, from, -1, OobMode::kError, mode, engine};
+  };
+  EXPECT_RUNS(copy(d, h, DgeMode::kHardware, EngineId::kSync));
+  EXPECT_RUNS(copy(d, h, DgeMode::kHardware, EngineId::kScalar));
+  EXPECT_REFUSED("DMA7", copy(d, h, DgeMode::kHardware, EngineId::kGpSimd));
+  EXPECT_REFUSED("DMA7", copy(d, h, DgeMode::kUnknown, EngineId::kSync));
+  EXPECT_REFUSED("DMA7", copy(d, h, DgeMode::kSoftware, EngineId::kScalar));
+  const View rows = indirect(h, indices({3, 1, 0, 2}));
+  EXPECT_RUNS(copy(d, rows, DgeMode::kSoftware));
+  EXPECT_REFUSED("DMA8", copy(d, rows, DgeMode::kHardware));
+  EXPECT_REFUSED("DMA8", copy(rows, d, DgeMode::kNone));
+  const View far = indirect(h, with_bits({4, 1}, {3, 1, 0, 2}, kU32, Memory::kHbm));
+  EXPECT_FALSE(warned("DMA9"));
+  EXPECT_RUNS(copy(d, far, DgeMode::kUnknown));
+  EXPECT_TRUE(warned("DMA9"));
+  const View window = moving(part(h, 0, 2, 0, 6), 6, 4);
+  m_.set_reg(3, 1);
+  EXPECT_RUNS(copy(part(d, 0, 2, 0, 6), window, DgeMode::kHardware));
+  EXPECT_FALSE(warned("DMA8"));
+  EXPECT_RUNS(copy(part(d, 0, 2, 0, 6), window, DgeMode::kNone));
+  EXPECT_TRUE(warned("DMA8"));
 }
 
 TEST_F(Dma, UndefinedIndicesAreRefused) {
@@ -215,6 +264,70 @@ TEST_F(Dma, GatheringTransposeSkipsRowsOutside) {
   EXPECT_EQ(get(d)[4], 8);
 }
 
+// nki.isa.dma_transpose, "DMA Direct Transpose Constraints"
+TEST_F(Dma, WhatHardwareDescriptorsTranspose) {
+  auto turn = [&](const Shape& shape, DType type = kBf16) {
+    DmaTranspose i{make(Shape(shape.rbegin(), shape.rend()), type), make(shape, type, Memory::kHbm)};
+    if (shape.size() == 4) i.dst = make({shape[3], shape[1], shape[2], shape[0]}, type);
+    i.dge_mode = DgeMode::kHardware;
+    return i;
+  };
+  for (const Shape& shape : std::vector<Shape>{
+           {16, 128}, {16, 1}, {16, 5, 64}, {8, 2, 128}, {4, 4, 7}, {1, 16, 3}, {2, 3, 8, 128}, {16, 2, 3, 4}})
+    EXPECT_EQ(rule_of(turn(shape).check(rules())), "none") << shape_text(shape);
+  for (const Shape& shape :
+       std::vector<Shape>{{8, 128}, {1, 16}, {32, 16}, {4, 3, 7}, {8, 16, 1, 4}, {3, 16, 4}, {32, 2, 4}})
+    EXPECT_EQ(rule_of(turn(shape).check(rules())), "DT5") << shape_text(shape);
+  EXPECT_REFUSED("DT5", turn({16, 64}, kF32));
+}
+
+TEST_F(Dma, ADirectTransposeHasItsModes) {
+  DmaTranspose turn{make({6, 4}), hbm({4, 6}, ramp(24))};
+  turn.dge_mode = DgeMode::kSoftware;
+  EXPECT_REFUSED("DT7", turn);
+  turn.dge_mode = DgeMode::kNone;  // kernels of NKI 0.3 ask for it
+  EXPECT_RUNS(turn);
+  EXPECT_TRUE(warned("DT7"));
+}
+
+// nki.isa.dma_transpose, "DMA Indirect Transpose Constraints"
+TEST_F(Dma, WhatAGatheringTransposeAsksFor) {
+  auto size_of_shape = [](const Shape& shape) {
+    size_t n = 1;
+    for (int64_t count : shape) n *= static_cast<size_t>(count);
+    return n;
+  };
+  auto turn = [&](const Shape& table, const Shape& index, DType type = kU32, Memory memory = Memory::kSbuf) {
+    const size_t n = size_of_shape(index);
+    const View from =
+        indirect(hbm(table, Values(size_of_shape(table)), kBf16), with_bits(index, Words(n), type, memory));
+    Shape to(table.rbegin(), table.rend());
+    if (table.size() == 4) to = {table[3], table[1], table[2], table[0]};
+    to.back() = static_cast<int64_t>(n);
+    return DmaTranspose{make(to, kBf16), from};
+  };
+  auto remarked = [&](const DmaTranspose& i) {
+    remarks_.clear();
+    EXPECT_EQ(rule_of(DmaTranspose(i).check(rules())), "none");
+    return warned("DT6");
+  };
+  EXPECT_FALSE(remarked(turn({20, 128}, {16, 1})));
+  EXPECT_FALSE(remarked(turn({20, 128}, {128, 2})));
+  EXPECT_FALSE(remarked(turn({20, 1, 5, 8}, {32, 1})));
+  EXPECT_TRUE(remarked(turn({20, 2, 5, 8}, {32, 1})));
+  EXPECT_TRUE(remarked(turn({20, 8}, {8, 1})));                       // a multiple of 16 rows
+  EXPECT_TRUE(remarked(turn({20, 8}, {64, 2})));                      // 128 where there are two columns
+  EXPECT_TRUE(remarked(turn({20, 8}, {8, 2})));                       // 16 to 128 partitions
+  EXPECT_TRUE(remarked(turn({20, 8}, {16, 1}, kI32)));                // uint32
+  EXPECT_TRUE(remarked(turn({20, 8}, {16, 1}, kU32, Memory::kHbm)));  // in SBUF
+  EXPECT_TRUE(remarked(turn({20, 8}, {16, 1, 1})));                   // rank 2
+  DmaTranspose none_mode = turn({20, 8}, {16, 1});
+  none_mode.dge_mode = DgeMode::kNone;
+  EXPECT_TRUE(remarked(none_mode));
+  use_chip("trn1");
+  EXPECT_REFUSED("DT6", turn({20, 8}, {16, 1}));
+}
+
 TEST_F(Dma, TransposeRefusals) {
   const View h = hbm({4, 6}, ramp(24)), d = make({6, 4});
   EXPECT_REFUSED("DT1", (DmaTranspose{d, h, {2, {0, 1}}}));
@@ -292,6 +405,38 @@ TEST_F(Dma, ComputeRefusals) {
   repeated.unique_indices = false;
   EXPECT_REFUSED("DC3", repeated);
   EXPECT_REFUSED("DC2", (DmaCompute{rows, rows, a, a}));
+  const View window = moving(part(a, 0, 1, 0, 3), 3, 2);
+  EXPECT_REFUSED("DC5", (DmaCompute{make({1, 3}), window, window}));
+  EXPECT_REFUSED("DC5", (DmaCompute{window, with({1, 3}, ramp(3)), with({1, 3}, ramp(3))}));
+}
+
+// nki.isa.dma_compute, "Read-Modify-Write with vector_offset": dst is one of the sources, rows are in HBM, the other in
+// SBUF.
+TEST_F(Dma, ComputeRefusesOtherReadModifyWrites) {
+  const View table = hbm({4, 2}, ramp(8)), tile = with({2, 2}, ramp(4)), other = with({2, 2}, ramp(4));
+  const View rows = indirect(table, indices({3, 1})), others = indirect(table, indices({0, 2}));
+  EXPECT_RUNS((DmaCompute{rows, tile, rows}));
+  EXPECT_RUNS((DmaCompute{tile, rows, tile}));
+  EXPECT_REFUSED("DC6", (DmaCompute{rows, tile, other}));
+  EXPECT_REFUSED("DC6", (DmaCompute{rows, others, tile}));
+  EXPECT_REFUSED("DC6", (DmaCompute{tile, rows, other}));
+  EXPECT_REFUSED("DC6", (DmaCompute{tile, rows, others}));
+  EXPECT_REFUSED("DC6", (DmaCompute{rows, rows, hbm({2, 2}, ramp(4))}));
+  const View flat = hbm({2, 2}, ramp(4));
+  EXPECT_REFUSED("DC6", (DmaCompute{flat, flat, rows}));
+  EXPECT_FALSE(warned("DMA9"));
+  EXPECT_RUNS((DmaCompute{tile, tile, indirect(table, with_bits({2, 1}, {3, 1}, kU32, Memory::kHbm))}));
+  EXPECT_TRUE(warned("DMA9"));
+}
+
+TEST_F(Dma, ARowScatteredToTwiceIsRemarked) {
+  const View table = hbm({4, 2}, ramp(8)), tile = with({2, 2}, {10, 20, 30, 40});
+  const View once = indirect(table, indices({3, 1})), twice = indirect(table, indices({1, 1}));
+  EXPECT_RUNS((DmaCompute{once, once, tile}));
+  EXPECT_RUNS((DmaCompute{tile, tile, twice}));  // a gather reads, twice or not
+  EXPECT_FALSE(warned("DC7"));
+  EXPECT_RUNS((DmaCompute{twice, twice, tile}));
+  EXPECT_TRUE(warned("DC7"));
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ struct AffineSelect {
 /// dst[0, i] = reduction of data[p, i] over the partitions p, ascending.
 ///
 /// Types   fp32, converted once; 32-bit integers throughout: exact integers, as for tensor_tensor on GpSimd; bit
-/// operators keep bits Rules   P1 P2 ENG2 PRED3 (one partition) SHAPE4 RED1 (add average maximum bitwise_or
+/// operators keep bits Rules   P1 P2 ENG2 PRED3 (one partition) SHAPE4 RED7 RED1 (add average maximum bitwise_or
 /// bitwise_and) TYPE1 Source  nki.isa.tensor_partition_reduce (SDK 2.32)
 struct TensorPartitionReduce {
   static constexpr Info info{"tensor_partition_reduce", 0xa2, "dst = reduction of data over partitions",
@@ -239,6 +239,7 @@ struct TensorPartitionReduce {
     if (dst.rows() != 1)
       return Fault(FaultKind::kRuleBroken, "PRED3", cat("dst ", shape_text(dst), " must have one partition."));
     STERNA_TRY(check_cols(dst, data.cols(), "dst"));
+    STERNA_TRY(check_reduced(data, data.rows()));
     STERNA_TRY(check_reduce_op(
         op, {AluOp::kAdd, AluOp::kAverage, AluOp::kMaximum, AluOp::kBitwiseOr, AluOp::kBitwiseAnd}, "op"));
     return is_bitwise(op) ? check_bits(r, {&dst, &data}, op) : Status{};

@@ -155,6 +155,8 @@ struct LocalGather {
     if (num_elem_per_idx < 1 || num_elem_per_idx > most_run || (num_elem_per_idx & (num_elem_per_idx - 1)) != 0)
       return broken("GAT5",
                     cat("num_elem_per_idx is a power of two up to ", most_run, ", not ", num_elem_per_idx, "."));
+    if (num_valid_indices != -1 && num_valid_indices < 1)
+      return broken("GAT6", cat("num_valid_indices is at least 1, not ", num_valid_indices, "."));
     if (valid() > index.cols() * group_rows || valid() > most)
       return broken("GAT6", cat("A group has ", index.cols() * group_rows, " indices, ", valid(),
                                 " are asked for; at most ", most, " are taken."));

@@ -164,6 +164,7 @@ TEST_F(GpSimd, PartitionReduceOfIntegersIsExact) {
   EXPECT_REFUSED("PRED3", (TensorPartitionReduce{make({3, 1}, kI32), AluOp::kAdd, x}));
   EXPECT_REFUSED("SHAPE4", (TensorPartitionReduce{make({1, 2}, kI32), AluOp::kAdd, x}));
   EXPECT_REFUSED("RED1", (TensorPartitionReduce{d, AluOp::kMultiply, x}));
+  EXPECT_REFUSED("RED7", (TensorPartitionReduce{d, AluOp::kAdd, part(x, 1, 1, 0, x.cols())}));
   EXPECT_REFUSED("ENG2", (TensorPartitionReduce{d, AluOp::kAdd, with({3, 1}, ramp(3), kI32, Memory::kPsum)}));
 }
 
@@ -226,6 +227,8 @@ TEST_F(GpSimd, LocalGatherRefusals) {
   EXPECT_RUNS((LocalGather{d, x, at}));
   EXPECT_REFUSED("GAT2", (LocalGather{make({16, 32}), x, at, 2}));
   EXPECT_REFUSED("GAT5", (LocalGather{d, x, at, 3}));
+  EXPECT_REFUSED("GAT6", (LocalGather{d, x, at, 1, -3}));
+  EXPECT_REFUSED("GAT6", (LocalGather{d, x, at, 1, 0}));
   EXPECT_REFUSED("GAT6", (LocalGather{d, x, at, 1, 17}));
   EXPECT_REFUSED("GAT7", (LocalGather{d, x, with({16, 1}, Values(16, 0))}));
   EXPECT_REFUSED("SHAPE4", (LocalGather{make({16, 15}), x, at}));

@@ -36,6 +36,11 @@ Fault broken(std::string rule, std::string message) {
 
 }  // namespace
 
+Status check_reduced(const View& data, int64_t depth) {
+  if (data.rows() > 0 && depth > 0) return {};
+  return broken("RED7", cat("data ", shape_text(data), " has nothing to reduce."));
+}
+
 Status check_tile(const Rules& rules, const View& view, std::string_view what) {
   STERNA_TRY(check_moved_tile(rules, view, what));
   if (!is_packed(view.dtype)) return {};
@@ -58,6 +63,9 @@ Status check_moved_tile(const Rules& rules, const View& view, std::string_view w
   const int64_t most = rules.chip->limits.partitions;
   if (view.rows() > most)
     return broken("P2", cat("'", what, "' has ", view.rows(), " partitions, the chip has ", most, "."));
+  if (view.rows() > 1 && view.dims[0].stride > 1)
+    return rules.compat("P3", cat("'", what, "' takes every ", view.dims[0].stride,
+                                  ". partition; an engine reads and writes partitions that follow one another."));
   return {};
 }
 

@@ -11,7 +11,10 @@
 
 namespace sterna {
 
-/// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions. PACK1: its elements are
+/// RED7: there is something to reduce, `depth` elements for each result.
+Status check_reduced(const View& data, int64_t depth);
+/// P1: a compute operand is in SBUF or PSUM. P2: it has at most limits.partitions partitions. P3 (compat): they adjoin
+/// (guide on access patterns: "the access on the partition dimension must be contiguous"). PACK1: its elements are
 /// not x4, which no arithmetic takes.
 Status check_tile(const Rules& rules, const View& view, std::string_view what);
 /// P1 and P2 alone, for what moves bits.

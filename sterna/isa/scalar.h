@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sterna/base/text.h"
+#include "sterna/isa/accumulators.h"
 #include "sterna/isa/rules.h"
 #include "sterna/isa/scalar_gen4.h"
 #include "sterna/isa/scalar_range.h"
@@ -19,7 +20,8 @@ namespace sterna::scalar_engine {
 /// 1, no bias) of
 ///         equal types keeps bits where the chip's scalar engine does
 /// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ACT1 (reduce_op add only) ACT2 (no prelu) ACT3 (a remark: an input of op outside
-///         its documented range, numerics/functions.h)
+///         its documented range, numerics/functions.h) ACT4 (reduce_cmd) ACT5 ACT6 (bias where the chip has no
+///         immediate one, or none with reciprocal) ACT7 (types of scale and bias)
 /// Source  nki.isa.activation (SDK 2.32)
 struct Activation {
   /// What a step keeps of one with immediates.
@@ -79,6 +81,10 @@ struct Activation {
     STERNA_TRY(check_scatter(EngineId::kScalar, dst));
     STERNA_TRY(fit_scalar(r, bias, dst, "bias"));
     STERNA_TRY(fit_scalar(r, scale, dst, "scale"));
+    STERNA_TRY(check_scale_and_bias(r));
+    if (reduce_cmd == ReduceCmd::kLoadReduce)
+      return Fault(FaultKind::kRuleBroken, "ACT4",
+                   "reduce_cmd of activation is idle, reset, reduce or reset_reduce, not load_reduce.");
     if (reduce_op != AluOp::kBypass && reduce_op != AluOp::kAdd)
       return Fault(FaultKind::kRuleBroken, "ACT1", cat("activation reduces with add only, not ", name(reduce_op), "."));
     if (!reduce_res.empty()) {
@@ -91,8 +97,21 @@ struct Activation {
                  r.chip->features.exact_copy_on_scalar;
     return {};
   }
+  Status check_scale_and_bias(const Rules& r) const {
+    if (biased() && !bias.is_view && !r.chip->features.activation_bias_immediate)
+      return Fault(FaultKind::kNotOnThisChip, "ACT5",
+                   cat("On ", r.chip->name, " 'bias' is a (P, 1) tile: a number is not possible."));
+    if (biased() && op == Function::kReciprocal && !r.chip->features.reciprocal_bias)
+      return Fault(FaultKind::kNotOnThisChip, "ACT6", cat("On ", r.chip->name, " reciprocal takes no 'bias'."));
+    if (scale.is_view && scale.view.dtype != DType::kFloat32)
+      STERNA_TRY(r.compat("ACT7", cat("'scale' is ", name(scale.view.dtype), "; by the documents it is float32.")));
+    if (bias.is_view && bias.view.dtype == DType::kTFloat32)
+      STERNA_TRY(r.compat("ACT7", "'bias' is tfloat32, the one type that it may not have by the documents."));
+    return {};
+  }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(data, "data"));
+    float* lanes = lanes_of(m.scalar_accumulator(), a);
     float bias_buffer[kMaxPartitions], scale_buffer[kMaxPartitions];
     STERNA_BIND(b, m.read_scalar(bias, a.rows, bias_buffer, "bias"));
     STERNA_BIND(s, m.read_scalar(scale, a.rows, scale_buffer, "scale"));
@@ -108,12 +127,11 @@ struct Activation {
     } else {
       compute(m, d, a, s, b, sums);
     }
-    auto& acc = m.scalar_accumulator();
-    if (reduce_cmd == ReduceCmd::kReset || reduce_cmd == ReduceCmd::kResetReduce) acc.fill(0.0f);
-    if (reduces()) sums.finish_into(acc.data());
+    begin_accumulation(lanes, reduce_cmd, 0.0f, {}, a.rows);
+    if (reduces()) sums.finish_into(lanes);
     if (reduce_res.empty()) return {};
     STERNA_BIND(res, m.write(reduce_res, "reduce_res"));
-    store_column(res, acc.data());
+    store_column(res, lanes);
     return {};
   }
   /// The three steps on every element of `a`, and their sums.
@@ -150,7 +168,7 @@ struct Activation {
 /// activation with reduce_cmd reset_reduce: dst = op(data * scale + bias), and its sum over the free axes in
 /// reduce_res.
 ///
-/// Rules   those of activation; ARG2 (reduce_res)
+/// Rules   those of activation
 /// Source  nki.isa.activation_reduce (SDK 2.32)
 struct ActivationReduce {
   static constexpr Info info{"activation_reduce", 0x41, "dst = op(data * scale + bias), and its sum",
@@ -178,7 +196,6 @@ struct ActivationReduce {
     return {dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCmd::kResetReduce, exact_copy};
   }
   Status check(const Rules& r) {
-    if (reduce_res.empty()) return Fault(FaultKind::kWrongType, "ARG2", "'reduce_res' is missing.");
     Activation a = plain();
     STERNA_TRY(a.check(r));
     data = a.data;

@@ -112,6 +112,7 @@ struct Activate2 {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(data, "data"));
+    float* lanes = lanes_of(m.scalar_accumulator(), a);
     float buffers[3][kMaxPartitions];
     STERNA_ASSIGN(Machine::Values first, m.read_scalar(imm0, a.rows, buffers[0], "imm0"));
     STERNA_ASSIGN(Machine::Values second, m.read_scalar(imm1, a.rows, buffers[1], "imm1"));
@@ -137,13 +138,11 @@ struct Activate2 {
       if (reduces()) sums.add({o.data, o.pitch}, p);
     });
     range.warn(m);
-    auto& acc = m.scalar_accumulator();
-    if (reduce_cmd == ReduceCmd::kReset || reduce_cmd == ReduceCmd::kResetReduce)
-      acc.fill(reduction == AluOp::kAdd ? 0.0f : reduction_identity(reduction));
-    if (reduces()) sums.finish_into(acc.data());
+    begin_accumulation(lanes, reduce_cmd, reduction == AluOp::kAdd ? 0.0f : reduction_identity(reduction), {}, a.rows);
+    if (reduces()) sums.finish_into(lanes);
     if (reduce_res.empty()) return {};
     STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));
-    store_column(res, acc.data());
+    store_column(res, lanes);
     return {};
   }
   Work work(const Rules& r) const {

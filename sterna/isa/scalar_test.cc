@@ -50,6 +50,49 @@ TEST_F(ScalarEngine, ActivationAccumulatesAsTheCommandSays) {
   EXPECT_EQ(m_.vector_accumulator()[0], 0.0f);  // the vector engine has its own
 }
 
+// "128 registers ... corresponding to the 128 partitions of the input" (nki.isa.activation_reduce).
+TEST_F(ScalarEngine, AnAccumulatorBelongsToAPartitionOfTheInput) {
+  const View x = with({4, 3}, ramp(12)), d = make({4, 3}), two = make({2, 1}), four = make({4, 1});
+  Activation i{part(d, 0, 2, 0, 3), Function::kCopy, part(x, 0, 2, 0, 3)};
+  i.reduce_op = AluOp::kAdd;
+  i.reduce_cmd = ReduceCmd::kResetReduce;
+  EXPECT_RUNS(i);
+  i.dst = part(d, 0, 2, 0, 3);  // the result may go elsewhere
+  i.data = part(x, 2, 4, 0, 3);
+  i.reduce_res = two;
+  EXPECT_RUNS(i);
+  const Values sums = get(two);
+  i = {d, Function::kCopy, x};
+  i.reduce_cmd = ReduceCmd::kIdle;
+  i.reduce_res = four;
+  EXPECT_RUNS(i);
+  const Values all = get(four), elements = get(x);
+  for (size_t row = 0; row < 4; ++row)
+    EXPECT_EQ(all[row], elements[3 * row] + elements[3 * row + 1] + elements[3 * row + 2]) << row;
+  EXPECT_EQ(sums, (Values{all[2], all[3]}));
+}
+
+TEST_F(ScalarEngine, ASumOfNothingIsZero) {
+  const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
+  EXPECT_RUNS((ActivationReduce{d, Function::kCopy, x, AluOp::kAdd, View{}}));
+  EXPECT_RUNS((ActivationReduce{part(d, 0, 2, 1, 1), Function::kCopy, part(x, 0, 2, 1, 1), AluOp::kAdd, res}));
+  EXPECT_EQ(get(res), (Values{0, 0}));
+}
+
+TEST_F(ScalarEngine, BiasAndScaleOfTheFirstChips) {
+  const View x = with({2, 3}, ramp(6)), d = make({2, 3}), column = with({2, 1}, {1, 2});
+  chip_.features.activation_bias_immediate = {};
+  chip_.features.reciprocal_bias = {};
+  EXPECT_RUNS((Activation{d, Function::kExp, x}));
+  EXPECT_RUNS((Activation{d, Function::kExp, x, Scalar::of(column)}));
+  EXPECT_REFUSED("ACT5", (Activation{d, Function::kExp, x, Scalar::of(1.0)}));
+  EXPECT_REFUSED("ACT6", (Activation{d, Function::kReciprocal, x, Scalar::of(column)}));
+  const View half = with({2, 1}, {1, 2}, kBf16);
+  EXPECT_RUNS((Activation{d, Function::kExp, x, Scalar::of(half)}));
+  EXPECT_RUNS((Activation{d, Function::kExp, x, Scalar::of(0.0), Scalar::of(half)}));
+  EXPECT_TRUE(warned("ACT7"));
+}
+
 TEST_F(ScalarEngine, ActivationReadsItsColumnsBeforeItWritesThem) {
   const View t = with({2, 3}, {2, 10, 20, 3, 30, 40});
   EXPECT_RUNS((Activation{t, Function::kCopy, t, Scalar::of(part(t, 0, 2, 1, 2)), Scalar::of(part(t, 0, 2, 0, 1))}));
@@ -161,11 +204,13 @@ TEST_F(ScalarEngine, TheRemarkOnTheRangeNamesTheFirstValueOnAnyNumberOfThreads) 
 
 TEST_F(ScalarEngine, Refusals) {
   const View x = with({2, 3}, ramp(6)), d = make({2, 3}), res = make({2, 1});
-  EXPECT_REFUSED("ARG2", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, View{}}));
   EXPECT_REFUSED("ACT1", (ActivationReduce{d, Function::kExp, x, AluOp::kMaximum, res}));
   EXPECT_REFUSED("SHAPE3", (ActivationReduce{d, Function::kExp, x, AluOp::kAdd, d}));
   EXPECT_REFUSED("SHAPE3", (Activation{d, Function::kExp, x, Scalar::of(x)}));
   EXPECT_REFUSED("SHAPE2", (Activation{make({2, 4}), Function::kExp, x}));
+  Activation load{d, Function::kExp, x};
+  load.reduce_cmd = ReduceCmd::kLoadReduce;
+  EXPECT_REFUSED("ACT4", load);
   EXPECT_REFUSED("UNINIT1", (Activation{x, Function::kExp, d}));
   EXPECT_REFUSED("UNINIT1", (Activation{d, Function::kExp, x, Scalar::of(make({2, 1}))}));
 }

@@ -15,6 +15,7 @@ class RowSums {
  public:
   /// `rows` rows (at most kMaxPartitions) of `cols` elements. rows 0: nothing will be added.
   RowSums(AluOp op, int64_t rows, int64_t cols) : op_(op), rows_(rows), whole_rows_(cols <= kPiece) {
+    if (cols == 0) std::fill_n(results_, rows, reduction_identity(op));  // no piece will come
     if (rows > 0 && !whole_rows_)
       partials_.assign(static_cast<size_t>(rows) * kReductionPartials, reduction_identity(op));
   }

@@ -71,10 +71,11 @@ struct Exponential {
   bool shifted() const { return max_value.is_view || (!max_value.is_none && max_value.value != 0.0); }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand a, m.read(src, "src"));
+    float* lanes = lanes_of(m.vector_accumulator(), a);
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values largest, m.read_scalar(max_value, a.rows, buffer, "max_value"));
     STERNA_ASSIGN(const Machine::Values init, m.read_scalar(reduce_init, a.rows, init_buffer, "reduce_init"));
-    begin_accumulation(m, reduce_cmd, 0.0f, init, a.rows);
+    begin_accumulation(lanes, reduce_cmd, 0.0f, init, a.rows);
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
@@ -90,8 +91,8 @@ struct Exponential {
       function_block(Function::kExp, from, o, p.rows, p.cols);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
-    if (reduces) sums.finish_into(m.vector_accumulator().data());
-    return read_out_accumulators(m, reduce_res);
+    if (reduces) sums.finish_into(lanes);
+    return read_out_accumulators(m, lanes, reduce_res);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kVector, {&dst, &src});

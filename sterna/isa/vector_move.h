@@ -61,8 +61,7 @@ struct TensorCopy {
 /// Every element of dst becomes `value`.
 ///
 /// Types   the value's type must match dst's: a fraction for an integer dst is rounded to nearest even (NaN to 0) with
-/// a
-///         remark, a number beyond dst's range is refused
+///         a remark, a number that rounds beyond dst's range is refused
 /// Rules   P1 P2 ENG1 ENG2 ARG3 MEMSET1 (packed types: 0 only) MEMSET2 (the value is one of dst's)
 /// Source  nki.isa.memset (SDK 2.32)
 struct Memset {
@@ -87,14 +86,15 @@ struct Memset {
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst});
   }
   Status check_value(const Rules& r) const {
-    const double v = value.value;
-    if (!is_integer(dst.dtype) || v == std::floor(v)) {
-      if (!is_integer(dst.dtype) || dst.dtype == DType::kBool) return {};
-      const auto [low, high] = integer_range(dst.dtype);
-      if (v >= low && v <= high) return {};
+    const double v = value.value, whole = std::nearbyint(v);
+    if (!is_integer(dst.dtype)) return {};
+    if (std::isnan(v))
+      return r.compat("MEMSET2", cat("'value' of an ", name(dst.dtype), " tile is NaN, which becomes 0."));
+    const auto [low, high] = integer_range(dst.dtype);
+    if ((whole < low || whole > high) && dst.dtype != DType::kBool)
       return Fault(FaultKind::kRuleBroken, "MEMSET2",
                    cat("'value' of an ", name(dst.dtype), " tile is ", low, " to ", high, ", not ", v, "."));
-    }
+    if (v == whole) return {};
     return r.compat("MEMSET2", cat("'value' of an ", name(dst.dtype), " tile is a whole number, not ", v,
                                    "; it is rounded to nearest even."));
   }

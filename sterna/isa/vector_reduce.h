@@ -15,7 +15,7 @@ namespace sterna::vector_engine {
 ///
 /// Shapes  data: [P, ...]; axis: the last axes of data, never 0; dst: one element for each index that remains
 /// Types   fp32 arithmetic in the order of alu.h's reduce_block, converted once to dst; bit operators on integers keep
-/// bits Rules   P1 P2 RED1 RED4 (axes) RED5 (shape of dst) RED6 (negate with a bit operator) TYPE1 Source
+/// bits Rules   P1 P2 RED1 RED4 (axes) RED5 (shape of dst) RED6 (negate with a bit operator) RED7 TYPE1 Source
 /// nki.isa.tensor_reduce (SDK 2.32)
 struct TensorReduce {
   static constexpr Info info{"tensor_reduce", 0x18, "dst = reduction of data over its last free axes",
@@ -63,6 +63,7 @@ struct TensorReduce {
       return Fault(FaultKind::kRuleBroken, "RED1",
                    cat("'op' is ", name(op), ", which does not reduce; use add, maximum, ..."));
     STERNA_TRY(check_axes());
+    STERNA_TRY(check_reduced(data, depth()));
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data}, op));
     if (is_bitwise(op) && negate)
       return Fault(FaultKind::kRuleBroken, "RED6",
@@ -199,10 +200,11 @@ struct TensorScalarReduce {
   }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(data, "data"));
+    float* lanes = lanes_of(m.vector_accumulator(), a);
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(reduce_init, a.rows, init_buffer, "reduce_init"));
-    begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), init, a.rows);
+    begin_accumulation(lanes, reduce_cmd, reduction_identity(reduce_op), init, a.rows);
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
@@ -213,8 +215,8 @@ struct TensorScalarReduce {
       apply_scalar(op0, x[0], s, reverse0, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
-    if (reduces) sums.finish_into(m.vector_accumulator().data());
-    return read_out_accumulators(m, reduce_res, reduce_res_negate);
+    if (reduces) sums.finish_into(lanes);
+    return read_out_accumulators(m, lanes, reduce_res, reduce_res_negate);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kVector, {&dst, &data});

@@ -61,22 +61,22 @@ struct TensorScalarCumulative {
   float identity() const { return op1 == AluOp::kSubtract ? 0.0f : reduction_identity(op1); }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(src, "src"));
+    float* lanes = lanes_of(m.vector_accumulator(), a);
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(imm0, a.rows, buffer, "imm0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(imm1, a.rows, init_buffer, "imm1"));
-    begin_accumulation(m, reduce_cmd, identity(), init, a.rows);
+    begin_accumulation(lanes, reduce_cmd, identity(), init, a.rows);
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);
     s = kept_apart(d, s, a.rows, buffer);
-    float* acc = m.vector_accumulator().data();
     map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       apply_scalar(op0, x[0], s, false, o, p);
       // A scan whose second step adds -0, which changes nothing.
       float* nothing = piece_scratch(2);
       std::fill_n(nothing, p.cols, -0.0f);
-      scan_block(op1, AluOp::kAdd, false, false, {o.data, o.pitch}, {nothing, 0}, acc + p.row, 1, o, p.rows, p.cols);
-      for (int64_t i = 0; i < p.rows; ++i) acc[p.row + i] = o.data[i * o.pitch + p.cols - 1];
+      scan_block(op1, AluOp::kAdd, false, false, {o.data, o.pitch}, {nothing, 0}, lanes + p.row, 1, o, p.rows, p.cols);
+      for (int64_t i = 0; i < p.rows; ++i) lanes[p.row + i] = o.data[i * o.pitch + p.cols - 1];
     });
     return {};
   }

@@ -68,13 +68,14 @@ struct SelectReduce {
   Status execute(Machine& m) const {
     STERNA_BIND(c, m.read(predicate, "predicate"));
     STERNA_BIND(a, m.read(on_true, "on_true"));
+    float* lanes = lanes_of(m.vector_accumulator(), a);
     float buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values other, m.read_scalar(on_false, a.rows, buffer, "on_false"));
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 2> snapshots;
     take_snapshots(m, snapshots, d, c, a);
     other = kept_apart(d, other, a.rows, buffer);
-    begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
+    begin_accumulation(lanes, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
     RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
     map_rows<2>(m, d, {c, a}, [&](const ConstBlock(&x)[2], Block o, const Piece& p) {
@@ -83,8 +84,8 @@ struct SelectReduce {
                reverse_pred, o.data + i * o.pitch, p.cols);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
-    if (reduces) sums.finish_into(m.vector_accumulator().data());
-    return read_out_accumulators(m, reduce_res);
+    if (reduces) sums.finish_into(lanes);
+    return read_out_accumulators(m, lanes, reduce_res);
   }
   Work work(const Rules& r) const {
     Work w = count_elements(r, EngineId::kVector, {&dst, &on_true, &predicate});
@@ -158,6 +159,7 @@ struct RangeSelect {
   }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(on_true_tile, "on_true_tile"));
+    float* lanes = lanes_of(m.vector_accumulator(), a);
     float buffer0[kMaxPartitions], buffer1[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values b0, m.read_scalar(bound0, a.rows, buffer0, "bound0"));
     STERNA_ASSIGN(Machine::Values b1, m.read_scalar(bound1, a.rows, buffer1, "bound1"));
@@ -166,15 +168,15 @@ struct RangeSelect {
     take_snapshots(m, snapshots, d, a);
     b0 = kept_apart(d, b0, a.rows, buffer0);
     b1 = kept_apart(d, b1, a.rows, buffer1);
-    begin_accumulation(m, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
+    begin_accumulation(lanes, reduce_cmd, reduction_identity(reduce_op), {}, a.rows);
     const bool reduces = accumulates(reduce_cmd);
     RowSums sums(reduce_op, reduces ? a.rows : 0, a.cols);
     map_rows<1>(m, d, {a}, [&](const ConstBlock(&x)[1], Block o, const Piece& p) {
       select(x[0], b0, b1, o, p);
       if (reduces) sums.add({o.data, o.pitch}, p);
     });
-    if (reduces) sums.finish_into(m.vector_accumulator().data());
-    return read_out_accumulators(m, reduce_res);
+    if (reduces) sums.finish_into(lanes);
+    return read_out_accumulators(m, lanes, reduce_res);
   }
   void select(ConstBlock x, const Machine::Values& b0, const Machine::Values& b1, Block o, const Piece& p) const {
     float *index = piece_scratch(2), *in0 = piece_scratch(3), *in1 = piece_scratch(4);

@@ -341,6 +341,10 @@ TEST_F(Vector, MemsetConvertsAValueThatDoesNotFit) {
   EXPECT_RUNS((Memset{b, Scalar::of(0.25)}));
   EXPECT_EQ(get(b), Values{1});
   EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(300.0)}));
+  EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(127.5)}));
+  EXPECT_RUNS((Memset{d, Scalar::of(127.4)}));
+  EXPECT_EQ(get(d), Values{127});
+  EXPECT_REFUSED("MEMSET2", (Memset{make({1, 1}, DType::kUInt8), Scalar::of(-0.7)}));
   EXPECT_REFUSED("MEMSET2", (Memset{d, Scalar::of(-129.0)}));
   EXPECT_REFUSED("MEMSET2", (Memset{make({1, 1}, DType::kUInt8), Scalar::of(-1.0)}));
   EXPECT_REFUSED("MEMSET2", (Memset{w, Scalar::of(2147483648.0)}));
@@ -505,6 +509,8 @@ TEST_F(Vector, TensorReduceRefusals) {
   const View i = with({3, 4}, ramp(12), kI32);
   EXPECT_REFUSED("RED6", (TensorReduce{make({3, 1}, kI32), AluOp::kBitwiseAnd, i, {1, {1}}, true}));
   EXPECT_REFUSED("TYPE1", (TensorReduce{one, AluOp::kBitwiseAnd, i, {1, {1}}}));
+  EXPECT_REFUSED("RED7", (TensorReduce{make({3, 1}, kI32), AluOp::kBitwiseAnd, part(i, 0, 3, 1, 1), {1, {1}}}));
+  EXPECT_REFUSED("RED7", (TensorReduce{one, AluOp::kAdd, part(with({3, 4}, ramp(12)), 0, 3, 2, 2), {1, {1}}}));
   EXPECT_REFUSED("UNINIT1", (TensorReduce{one, AluOp::kAdd, d, {1, {1}}}));
 }
 
@@ -532,6 +538,21 @@ TEST_F(Vector, TensorScalarReduceRunsOverTheCommands) {
   EXPECT_RUNS(i);
   EXPECT_EQ(get(res), (Values{6, 12}));
   EXPECT_TRUE(warned("RED3"));
+}
+
+// "one 32-bit register per compute lane" (nki.isa.reduce_cmd).
+TEST_F(Vector, AnAccumulatorBelongsToAPartitionOfTheInput) {
+  const View x = with({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), d = make({4, 2}), two = make({2, 1}), four = make({4, 1});
+  const auto half = [](const View& v, int64_t from) { return part(v, from, from + 2, 0, 2); };
+  EXPECT_RUNS((TensorScalarReduce{half(d, 0), half(x, 0), AluOp::kAdd, Scalar::of(0.0), AluOp::kAdd, two}));
+  TensorScalarReduce i{half(d, 0), half(x, 2), AluOp::kAdd, Scalar::of(0.0), AluOp::kAdd, two};
+  i.reduce_cmd = ReduceCmd::kReduce;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(two), (Values{11, 15}));
+  i = {d, x, AluOp::kAdd, Scalar::of(0.0), AluOp::kAdd, four};
+  i.reduce_cmd = ReduceCmd::kIdle;
+  EXPECT_RUNS(i);
+  EXPECT_EQ(get(four), (Values{3, 7, 11, 15}));
 }
 
 TEST_F(Vector, TensorScalarReduceSumsBeforeConversion) {

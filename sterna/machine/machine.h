@@ -182,6 +182,8 @@ class Machine {
     ptrdiff_t pitch;
   };
   Result<Values> read_scalar(const Scalar& scalar, int64_t rows, float* buffer, const char* what);
+  /// For what becomes an address or a register: undefined bytes are always a fault (design, section 4).
+  Result<Operand> read_certain(const View& view, const char* what);
   /// The whole number a register or a (1,1) tensor holds now.
   Result<int64_t> read_index(const DynamicOffset& dynamic, int64_t row);
   /// The first out.size() indices of an offset tensor: row-major, or column by column (the order of a gathering DMA
@@ -260,8 +262,6 @@ class Machine {
   void for_each_column(const View& view, bool whole, const F& f) const;
   Fault no_storage(const View& view, const char* what) const;
   Status undefined_read(const View& view, const char* what, UninitPolicy policy);
-  /// For what becomes an address or a register: undefined bytes are always a fault (design, section 4).
-  Result<Operand> read_certain(const View& view, const char* what);
   Result<Operand> read_with(const View& view, const char* what, UninitPolicy policy);
   template <class F>
   void for_each_box(const View& view, const F& f) const;

@@ -127,8 +127,12 @@ def activation_reduce():
     )
     up = alu("maximum", alu("add", x, F32(1)), F32(0))
     c.expect("d", up).expect("r", reduce_rows("add", up)).write()
-    c = isa("activation_reduce", "no_result", "reduce_res must be there")
-    c.tile("x", x)("activation_reduce dst=%x op=exp data=%x").fault("ARG2", "reduce_res").write()
+    c = isa("activation_reduce", "no_result", "without reduce_res the sums stay in the accumulators")
+    c.tile("x", x).tensor("d", "float32", x.shape).tensor("r", "float32", (2, 1))
+    c("activation_reduce dst=%d op=copy data=%x")(
+        "activation dst=%d op=copy data=%x reduce_op=add reduce_cmd=reduce reduce_res=%r"
+    )
+    c.expect("r", F32(2) * reduce_rows("add", x)).write()
     c = isa("activation_reduce", "result_of_one_partition", "reduce_res has dst's partitions")
     c.tile("x", x).tensor("r", "float32", (1, 1))("activation_reduce dst=%x op=exp data=%x reduce_res=%r").fault(
         "SHAPE3"

@@ -55,6 +55,15 @@ def dma_copy():
     c = isa("dma_copy", "register_offset_outside", "a dynamic offset outside its limit stops the run", registers=1)
     c.param("x", x).tensor("a", "float32", (1, 6))("register_move dst=$0 value=4")
     c("dma_copy dst=%a src=%x[0:1, 0:6]+($0 * 6 < 4)").fault("DYN1", "is 4", "0 to 3").write()
+    c = isa(
+        "dma_copy",
+        "window_outside_is_skipped",
+        "oob_mode skip: a view that would leave its tensor moves nothing",
+        registers=1,
+    )
+    c.param("x", x).tile("a", -x[:2])("register_move dst=$0 value=3")(
+        "dma_copy dst=%a src=%x[0:2, 0:6]+($0 * 6 < 4) oob_mode=skip"
+    ).expect("a", -x[:2]).section("path 18").write()
     c = isa("dma_copy", "tensor_offset", "a tensor of one element moves the view")
     c.param("x", x).tile("i", np.array([[3]], I32)).tensor("a", "float32", (1, 6))(
         "dma_copy dst=%a src=%x[0:1, 0:6]+(%i * 6 < 4)"
@@ -91,6 +100,10 @@ def dma_transpose():
     c.param("x", y).tensor("a", "bfloat16", (3, 2, 4))("dma_transpose dst=%a src=%x axes=[1, 0, 2]").fault(
         "DT1"
     ).write()
+    c = isa("dma_transpose", "hardware_takes_16_rows", "hardware descriptors: 16 rows of a tile of rank 2")
+    c.param("x", np.zeros((8, 4), BF16)).tensor("a", "bfloat16", (4, 8))(
+        "dma_transpose dst=%a src=%x dge_mode=hwdge"
+    ).fault("DT5", "16 rows", "[8, 4]").write()
     c = isa("dma_transpose", "into_hbm", "dst is in SBUF")
     c.param("x", x).tensor("a", "float32", (4, 3), "hbm")("dma_transpose dst=%a src=%x").fault("DT2").write()
 
@@ -122,6 +135,13 @@ def dma_compute():
     c.param("a", a).tensor("d", "float32", (2, 2))("dma_compute dst=%d src0=%a src1=%a reduce_op=multiply").fault(
         "DC1", "multiply"
     ).write()
+    c = isa("dma_compute", "scatter_of_two_tiles", "with an offset tensor one source is where dst is")
+    c.param("y", f32([[1, 1], [2, 2], [3, 3]])).tile("i", np.array([[2], [0]], I32)).tile("a", a)
+    c("dma_compute dst=%y{[2, 2], [1, 2]}+rows(%i * 2 < 3) src0=%a src1=%a").fault("DC6").write()
+    c = isa("dma_compute", "dynamic_start", "addresses are known when the kernel is compiled", registers=1)
+    c.param("a", a).tensor("d", "float32", (1, 2))("register_move dst=$0 value=1")(
+        "dma_compute dst=%d src0=%a[0:1, 0:2]+($0 * 2 < 2) src1=%a[0:1, 0:2]"
+    ).fault("DC5").write()
     c = isa("dma_compute", "counts_differ", "every source has dst's element count")
     c.param("a", a).tensor("d", "float32", (2, 3))("dma_compute dst=%d src0=%a src1=%a").fault("DMA2").write()
 
@@ -326,7 +346,18 @@ def registers():
     c = isa("register_load", "from_hbm_and_sbuf", "one element of HBM or SBUF", registers=2)
     c.param("x", np.array([[5, -6]], I32)).tile("f", f32([[41.6]]))("register_load dst=$0 src=%x[0:1, 1:2]")(
         "register_load dst=$1 src=%f"
-    ).section("registers -6 42").write()
+    ).warn("REG4", "becomes 42").section("registers -6 42").write()
+    c = isa("register_load", "negative_numbers", "whole numbers of 32 bits, signed or not", registers=4)
+    c.tile("f", f32([[-2]])).tile("b", cast(f32([[-7]]), BF16)).tile("u", np.array([[2**32 - 1]], np.uint32)).tile(
+        "c", np.array([[-3]], np.int8)
+    )
+    for number, name in enumerate("fbuc"):
+        c(f"register_load dst=${number} src=%{name}")
+    c.section("registers -2 -7 -1 -3").write()
+    c = isa("register_load", "no_number_of_32_bits", "what a register cannot hold", registers=1)
+    c.tile("f", f32([[6e9]]))("register_load dst=$0 src=%f").fault("REG4", "32 bits").write()
+    c = isa("register_load", "from_psum", "a register is loaded from HBM or SBUF", registers=1)
+    c.tile("p", f32([[1]]), "psum")("register_load dst=$0 src=%p").fault("REG5", "PSUM").write()
     c = isa(
         "register_load",
         "undefined",

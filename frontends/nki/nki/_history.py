@@ -96,7 +96,7 @@ BEHAVIOUR = (
     (
         "nki.isa.dma_transpose",
         "0.6",
-        "by hardware descriptors: 1, 2, 4, 8 or 16 rows, a last axis of at most 128",
+        "by hardware descriptors: 16 rows, or 1, 2, 4 or 8 of more than two axes; a last axis of at most 128",
         "16 rows, a last axis of a multiple of 128",
     ),
     (

@@ -12,11 +12,11 @@ from sterna import _core, settings
 class MemoryRegion(enum.Enum):
     """Where a tensor lives."""
 
-    hbm = 0
-    private_hbm = 0
-    sbuf = 1
-    psum = 2
-    shared_hbm = 3
+    sbuf = "sbuf"
+    psum = "psum"
+    private_hbm = "private_hbm"
+    shared_hbm = "shared_hbm"
+    hbm = private_hbm  # another name of the same
 
     def __repr__(self):
         return f"nl.{self.name}"
@@ -24,8 +24,9 @@ class MemoryRegion(enum.Enum):
 
 hbm = private_hbm = MemoryRegion.hbm
 sbuf, psum, shared_hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.shared_hbm
-for _region in (hbm, sbuf, psum):
-    _core.register_buffer(_region, _region.value)
+for _number, _region in enumerate((hbm, sbuf, psum)):  # in the order of the core
+    _core.register_buffer(_region, _number)
+_core.register_buffer(shared_hbm, 0, True)
 
 Tensor = _core.Tensor
 
@@ -172,7 +173,7 @@ def shared_constant(constant, dtype=None):
     if dtype is not None:
         array = array.astype(_dtypes.numpy_dtype(str(dtype)))
     address, _ = array.__array_interface__["data"]
-    return _core.current().parameter(array.shape, array.dtype.name, "constant", address, False, array)
+    return _core.current().parameter(array.shape, array.dtype.name, "constant", address, False, array, True)
 
 
 def shared_identity_matrix(n, dtype=_dtypes.ALL["uint8"], dst=None):

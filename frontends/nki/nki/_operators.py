@@ -9,7 +9,7 @@ import numpy as np
 
 import nki
 from nki import _memory
-from nki._remarks import compat
+from nki._remarks import compat, fail
 from sterna import _core
 
 OPERATORS = {}
@@ -17,9 +17,16 @@ OPERATORS = {}
 Tensor = _core.Tensor
 
 
+def tensor(value):
+    """`value`, which must be a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    raise TypeError(f"the operand must be a tensor, not {type(value).__name__}")
+
+
 def in_sbuf(tile):
     """HBM operands are loaded first, which the official simulator accepts and the documents do not mention."""
-    if not _memory.is_hbm(tile.buffer):
+    if not _memory.is_hbm(tensor(tile).buffer):
         return tile
     compat("COMPAT3", "An operand is in HBM and is loaded into SBUF first; the documents ask for nl.load.")
     return nki._tiles.load(tile)
@@ -47,6 +54,21 @@ def _size(counts):
     return total
 
 
+def _common_shape(x, y):
+    """That of the result: one value for each partition repeats along all free axes, other shapes broadcast as in numpy."""
+    for one, other in ((x, y), (y, x)):
+        if one.shape[0] == other.shape[0] and _size(one.shape[1:]) == 1:
+            return (
+                other.shape
+                if len(other.shape) >= len(one.shape)
+                else one.shape[: len(one.shape) - len(other.shape) + 1] + other.shape[1:]
+            )
+    try:
+        return np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        fail("SHAPE5", f"Tiles {list(x.shape)} and {list(y.shape)} do not broadcast to one shape.")
+
+
 def binary(op, x, y, dtype=None):
     """One instruction for x op y: tensor_scalar when one side is a number, else tensor_tensor."""
     if not isinstance(y, Tensor):
@@ -64,7 +86,7 @@ def binary(op, x, y, dtype=None):
     x, y = in_sbuf(x), in_sbuf(y)
     shape = x.shape
     if shape != y.shape:
-        shape = np.broadcast_shapes(shape, y.shape)
+        shape = _common_shape(x, y)
         x, y = fit(x, shape), fit(y, shape)
     out = _memory.allocate(shape, dtype or x.dtype)
     if x.buffer is _memory.psum and y.buffer is _memory.psum:

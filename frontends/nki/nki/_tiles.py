@@ -3,6 +3,7 @@
 
 import builtins
 import math
+import numbers
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def load_transpose2d(src, dtype=None):
 
 def copy(x, dtype=None):
     """A copy in SBUF, by the vector engine."""
-    if _memory.is_hbm(x.buffer):
+    if _memory.is_hbm(ops.tensor(x).buffer):
         return load(x, dtype=dtype)
     made = _memory.allocate(x.shape, dtype or x.dtype)
     nki.isa.tensor_copy(made, x)
@@ -75,13 +76,13 @@ def cast(x, dtype):
 
 def broadcast_to(x, shape, dtype=None):
     """A view that repeats dimensions of size 1; a copy where the type differs."""
-    made = x.broadcast_to(shape)
+    made = ops.tensor(x).broadcast_to(shape)
     return made if dtype is None or dtype == x.dtype else copy(made, dtype=dtype)
 
 
 def expand_dims(x, axis):
     """A view with one more dimension of size 1."""
-    return x.expand_dim(axis)
+    return ops.tensor(x).expand_dim(axis)
 
 
 def transpose(x, dtype=None):
@@ -102,7 +103,7 @@ def matmul(x, y, transpose_x=False):
 
 
 def _as_sbuf(x):
-    return x if x.buffer is _memory.sbuf else copy(x)
+    return x if ops.tensor(x).buffer is _memory.sbuf else copy(x)
 
 
 def where(condition, x, y, dtype=None):
@@ -154,11 +155,14 @@ _core.set_hook("assign", _assign)
 
 def _axes(x, axis):
     """The axes in order, negative ones counted from the end. They are the last ones, or all."""
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    axes = sorted(a + x.ndim if a < 0 else a for a in axes)
-    if not axes or axes[0] < 0 or axes[-1] >= x.ndim:
-        fail("RED1", f"axis={axis} of a tile of {x.ndim} dimensions does not exist.", "out of bounds")
-    if axes != [0] and axes != builtins.list(builtins.range(axes[0], x.ndim)):
+    ndim = ops.tensor(x).ndim
+    axes = list(axis) if np.ndim(axis) else [axis]
+    if not builtins.all(isinstance(a, numbers.Integral) for a in axes):
+        raise TypeError(f"axis must be a whole number or a tuple of them, not {axis!r}")
+    axes = sorted(int(a) + ndim if a < 0 else int(a) for a in axes)
+    if not axes or axes[0] < 0 or axes[-1] >= ndim:
+        fail("RED1", f"axis={axis} of a tile of {ndim} dimensions does not exist.", "out of bounds")
+    if axes != [0] and axes != builtins.list(builtins.range(axes[0], ndim)):
         fail("RED2", f"axis={axis}: the axes of a reduction are the last ones, without a gap.")
     return axes
 
@@ -171,7 +175,7 @@ def _reduce(op, x, axis, dtype, keepdims):
     kept = x.shape[: axes[0]]
     out = _memory.allocate(kept + (1,) * len(axes), dtype or x.dtype)
     nki.isa.tensor_reduce(out, op, x, tuple(axes))
-    return out if keepdims or len(kept) < 2 else out.reshape(kept)
+    return out if keepdims else out.reshape(kept if len(kept) > 1 else (kept[0], 1))
 
 
 def _reduce_partitions(op, x, axes, dtype, keepdims):
@@ -220,10 +224,15 @@ def mean(x, axis, dtype=None, keepdims=False):
     return ops.binary(ops.OPERATORS["multiply"], total, 1.0 / count, dtype or x.dtype)
 
 
+def _along(reduced, x):
+    """A tile reduced with keepdims, repeated along the axes again."""
+    return reduced.broadcast_to(x.shape)
+
+
 def var(x, axis, dtype=None, keepdims=False):
     """Variance over the last axes; dimensions are always kept, as the document says."""
     average = mean(x, axis, dtype=_FLOAT32, keepdims=True)
-    centred = ops.binary(ops.OPERATORS["subtract"], x, average, _FLOAT32)
+    centred = ops.binary(ops.OPERATORS["subtract"], x, _along(average, x), _FLOAT32)
     squares = ops.binary(ops.OPERATORS["multiply"], centred, centred, _FLOAT32)
     return mean(squares, axis, dtype=dtype or x.dtype, keepdims=True)
 
@@ -231,10 +240,10 @@ def var(x, axis, dtype=None, keepdims=False):
 def softmax(x, axis=-1, dtype=None):
     """exp(x - max) / sum over the last axes."""
     largest = max(x, axis, dtype=_FLOAT32, keepdims=True)
-    shifted = ops.binary(ops.OPERATORS["subtract"], x, largest, _FLOAT32)
+    shifted = ops.binary(ops.OPERATORS["subtract"], x, _along(largest, x), _FLOAT32)
     powers = ops.unary(ops.OPERATORS["exp"], shifted)
     total = sum(powers, axis, keepdims=True)
-    return ops.binary(ops.OPERATORS["divide"], powers, total, dtype or x.dtype)
+    return ops.binary(ops.OPERATORS["divide"], powers, _along(total, x), dtype or x.dtype)
 
 
 def rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None):
@@ -244,7 +253,7 @@ def rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None):
     total = sum(squares, axis, keepdims=True)
     scaled = ops.binary(ops.OPERATORS["add"], ops.binary(ops.OPERATORS["multiply"], total, 1.0 / n), epsilon)
     factor = ops.unary(ops.OPERATORS["rsqrt"], scaled)
-    normal = ops.binary(ops.OPERATORS["multiply"], x, factor, between)
+    normal = ops.binary(ops.OPERATORS["multiply"], x, _along(factor, x), between)
     return ops.binary(ops.OPERATORS["multiply"], normal, w, dtype or x.dtype)
 
 
@@ -304,7 +313,8 @@ def _text(self):
 
 
 def _describe(self):
-    return f"<tensor {self.name} {list(self.shape)} {self.dtype} in {self.buffer.name}>"
+    place = "hbm" if _memory.is_hbm(self.buffer) else self.buffer.name
+    return f"<tensor {self.name} {list(self.shape)} {self.dtype} in {place}>"
 
 
 def _repr(self):

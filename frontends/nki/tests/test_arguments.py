@@ -2,6 +2,7 @@
 """Arrays in and out of a kernel: kinds, in-place updates, overlaps, results."""
 
 import collections
+import dataclasses
 
 import ml_dtypes
 import numpy as np
@@ -293,6 +294,77 @@ def test_arguments_that_are_not_arrays_pass_through():
     one = lambda: np.ones((2, 2), F32)  # noqa: E731
     got = kernel(one(), 3, "a", [one(), one()], {"t": one()}, Config(1, one()), np.array(2.5), one(), one(), flag=True)
     np.testing.assert_array_equal(got, np.full((2, 2), 7, F32))
+
+
+@dataclasses.dataclass
+class Plain:
+    left: np.ndarray
+    scale: float = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    left: np.ndarray
+    scale: float = 2.0
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    left: np.ndarray
+    scale: float = 2.0
+
+
+class Object(nl.NKIObject):
+    left: object
+    scale: float = 2.0
+
+
+@pytest.mark.parametrize("kind", [Plain, Frozen, Slotted, Object])
+@pytest.mark.parametrize("place", ["left", "inside a list", "inside another"])
+def test_arrays_inside_an_object(kind, place):
+    """As inside tuples and dicts: the kernel sees tensors, what it writes is written, the caller's object stays."""
+
+    @nki.jit
+    def kernel(config):
+        assert type(config) is kind and config.scale == 2.0
+        held = config.left
+        held = held[1]["t"] if place == "inside a list" else held.left if place == "inside another" else held
+        assert isinstance(held, nl.NkiTensor)
+        t = nl.load(held)
+        nl.store(held, nl.multiply(t, config.scale))
+        return held
+
+    x = np.arange(4, dtype=F32).reshape(2, 2)
+    left = [1, {"t": x}] if place == "inside a list" else kind(x) if place == "inside another" else x
+    config = kind(left)
+    for turn in (1, 2, 3):  # from the second call on a program could be kept
+        assert kernel(config) is x and config.left is left
+        np.testing.assert_array_equal(x, np.arange(4).reshape(2, 2) * 2.0**turn)
+
+
+def test_objects_without_arrays_are_passed_as_they_are():
+    config, knot = Plain(None), Plain(None)
+    knot.left = [knot]
+
+    @nki.jit
+    def kernel(x, one, two, kind):
+        assert one is config and two is knot and kind is Plain
+        return x
+
+    x = np.ones((2, 2), F32)
+    assert kernel(x, config, knot, Plain) is x
+
+
+def test_an_array_in_an_object_that_holds_itself():
+    knot = Object(np.ones((2, 2), F32))
+    knot.scale = knot
+
+    @nki.jit
+    def kernel(config):
+        assert config.scale is config and isinstance(config.left, nl.NkiTensor)
+        return config.left
+
+    assert kernel(knot) is knot.left
 
 
 def test_results_keep_their_places():

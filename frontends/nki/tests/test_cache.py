@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel cache: what is run again without Python, and what must not be. Design, section 3; docs/decisions/0016-cache.md."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -234,6 +235,25 @@ def test_objects_among_the_arguments():
     warm(lambda: run(a, config))
     config.factor = 5.0
     np.testing.assert_array_equal(run(a, config), a * 5)
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    factor: float
+    held: object = None
+
+
+def test_fields_in_slots_are_the_key_and_arrays_in_them_are_not_kept():
+    run = nki.jit(lambda a, config: scaled(a, config.factor))
+    config = Slotted(2.0)
+    warm(lambda: run(x(), config))
+    config.factor = 3.0
+    a = x()
+    np.testing.assert_array_equal(run(a, config), a * 3)
+    config.held = x()
+    for _ in range(3):
+        np.testing.assert_array_equal(run(a, config), a * 3)
+    assert cache.hits == 0
 
 
 def test_kernels_with_effects_run_each_time(capsys):

@@ -10,7 +10,7 @@ import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
 import sterna
-from sterna.faults import RuleError
+from sterna.faults import NotOnThisChip, RuleError
 
 RANKS = 4
 GROUP = ncc.ReplicaGroup([list(range(RANKS))])
@@ -274,13 +274,186 @@ def test_all_gather_v():
     metas = [np.full((3, RANKS), 9, np.uint32) for _ in range(RANKS)]
     for rank, meta in enumerate(metas):
         meta[0, 0], meta[1, 0] = rank, 4  # `rank` elements from the second row on
-    got = sterna.launch(kernel, [{"x": x[r], "meta": metas[r], "group": GROUP} for r in range(RANKS)])
+    got = sterna.launch(kernel[2], [{"x": x[r], "meta": metas[r], "group": GROUP} for r in range(RANKS)])
     for to in range(RANKS):
         want = x[to].copy()
         for source in range(RANKS):
             want[source, :source] = x[source].reshape(-1)[4 : 4 + source]
         np.testing.assert_array_equal(got[to], want)
         assert (metas[to][2] == 9).all()
+
+
+def chunks(call, cores=1, group=GROUP, **options):
+    """The collective `call` of flat buffers on every rank."""
+
+    @nki.jit
+    def kernel(x, meta):
+        out = hbm(x.shape, x.dtype)
+        nisa.dma_copy(out, x)
+        call([x], [out], group, meta, **options)
+        return out
+
+    meta = np.zeros((4 if options.get("has_rdispls") else 3, len(group.groups[0])), np.uint32)
+    return sterna.launch(kernel[cores], [{"x": one, "meta": meta.copy()} for one in data((RANKS, 4))])
+
+
+def test_limits_of_all_gather_v():
+    """The stub's "current limitations": no has_rdispls, LNC=2 only, exactly four ranks in each list."""
+    assert len(chunks(ncc.all_gather_v, cores=2)) == RANKS
+    with pytest.raises(RuleError, match="CC17.*has_rdispls"):
+        chunks(ncc.all_gather_v, cores=2, has_rdispls=True)
+    with pytest.raises(RuleError, match=r"CC17.*kernel\[2\]"):
+        chunks(ncc.all_gather_v)
+    with pytest.raises(RuleError, match="CC17.*4 ranks"):
+        chunks(ncc.all_gather_v, cores=2, group=ncc.ReplicaGroup([[0, 1], [2, 3]]))
+
+
+def test_places_of_received_chunks_exist_on_trn3_only(monkeypatch):
+    """all_to_all_v's has_rdispls: "only supported on NeuronSwitch-based instances (trn3 today)"."""
+    with pytest.raises(NotOnThisChip, match="CC17.*has_rdispls"):
+        chunks(ncc.all_to_all_v, has_rdispls=True)
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    assert len(chunks(ncc.all_to_all_v, has_rdispls=True)) == RANKS
+
+
+PRIORITY_CALLS = {
+    "all_reduce": lambda x, y, p: ncc.all_reduce([x], [y], GROUP, nl.add, priority=p),
+    "all_to_all": lambda x, y, p: ncc.all_to_all([x], [y], GROUP, 0, priority=p),
+    "collective_permute": lambda x, y, p: ncc.collective_permute([x], [y], [(0, 1)], priority=p),
+    "collective_permute_implicit": lambda x, y, p: ncc.collective_permute_implicit([[x]], [[y]], GROUP, priority=p),
+    "collective_permute_implicit_reduce": lambda x, y, p: ncc.collective_permute_implicit_reduce(
+        [[x]], [[x]], [[y]], GROUP, nl.add, priority=p
+    ),
+}
+
+
+@pytest.mark.parametrize("call", PRIORITY_CALLS)
+def test_priorities(call, monkeypatch):
+    """ "DMA quality-of-service priority level 0-3 ... (NeuronCore-v4+ only)"."""
+
+    @nki.jit
+    def kernel(x, priority):
+        out = hbm(x.shape, x.dtype)
+        nisa.dma_copy(out, x)
+        PRIORITY_CALLS[call](x, out, priority)
+        return out
+
+    def run(priority):
+        return sterna.launch(kernel, [{"x": one, "priority": priority} for one in data((RANKS, 4))])
+
+    with pytest.raises(NotOnThisChip, match="DMA5.*test_collectives.py"):
+        run(0)
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    for got, want in zip(run(3), run(None)):
+        np.testing.assert_array_equal(got, want)
+    for wrong in (4, -1):
+        with pytest.raises(RuleError, match="DMA5.*0 to 3"):
+            run(wrong)
+    with pytest.raises(TypeError, match="priority"):
+        run("high")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: ncc.all_reduce([x], [y], GROUP, None),
+        lambda x, y: ncc.reduce_scatter([x], [y], GROUP, 0, None),
+        lambda x, y: ncc.collective_permute_implicit_reduce([[x]], [[x]], [[y]], GROUP, None),
+    ],
+    ids=["all_reduce", "reduce_scatter", "permute_reduce"],
+)
+def test_a_reduction_needs_its_operator(call):
+    """op: "nl.add, nl.minimum, or nl.maximum"."""
+
+    @nki.jit
+    def kernel(x):
+        out = hbm(x.shape, x.dtype)
+        call(x, out)
+        return out
+
+    with pytest.raises(RuleError, match="CC6.*maximum"):
+        sterna.launch(kernel, [{"x": one} for one in data((RANKS, 4))])
+
+
+def test_channels_are_numbered_from_zero():
+    """channel_ids: "must be consecutive integers starting from 0"; "the maximum number of channels is 4"."""
+
+    @nki.jit
+    def kernel(x, ids):
+        outs = [hbm(x.shape, x.dtype, name=f"to{i}") for i in range(len(ids))]
+        ncc.collective_permute_implicit([[x]] * len(ids), [[out] for out in outs], GROUP, channel_ids=ids)
+        return outs[-1]
+
+    def run(ids):
+        return sterna.launch(kernel, [{"x": one, "ids": ids} for one in x])
+
+    x = data((2, 4))
+    for ids in ([0], [0, 1], [0, 1, 2, 3]):
+        for rank, got in enumerate(run(ids)):
+            np.testing.assert_array_equal(got, x[rank - 1])
+    for ids in ([1], [0, 2], [1, 0], [0, 0], [0, 1, 2, 3, 4]):
+        with pytest.raises(RuleError, match="CC16.*channel"):
+            run(ids)
+
+
+def test_the_channel_of_the_rank_whose_data_is_here():
+    """channel_id: "0 to num_channels-1", of at most 4 channels."""
+
+    @nki.jit
+    def kernel(x, channel):
+        ncc.collective_permute_implicit_current_processing_rank_id(1, GROUP, channel_id=channel)
+        return x
+
+    assert len(sterna.launch(kernel, [{"x": one, "channel": 3} for one in data((2, 4))])) == RANKS
+    for wrong in (4, -1):
+        with pytest.raises(RuleError, match="CC16.*channel"):
+            sterna.launch(kernel, [{"x": one, "channel": wrong} for one in data((2, 4))])
+
+
+def test_all_gather_keeps_the_other_dimensions():
+    """ "Dimension along which output tensors are concatenated": the others are the source's."""
+
+    @nki.jit
+    def kernel(x):
+        out = hbm((x.shape[0], RANKS * x.shape[1]), x.dtype)
+        ncc.all_gather([x], [out], GROUP, 0)
+        return out
+
+    with pytest.raises(RuleError, match="CC5.*along dimension 0"):
+        sterna.launch(kernel, [{"x": one} for one in data((4, 4))])
+
+
+def test_all_gather_in_sbuf_is_of_two_dimensions():
+    """ "SBUF collectives currently only operate on 2D tensors with a single free dimension"."""
+
+    @nki.jit
+    def kernel(x):
+        tile, wide = nl.ndarray(x.shape, x.dtype), nl.ndarray((RANKS * x.shape[0], *x.shape[1:]), x.dtype)
+        nisa.dma_copy(tile, x)
+        ncc.all_gather([tile], [wide], GROUP, 0)
+        out = hbm(wide.shape, x.dtype)
+        nisa.dma_copy(out, wide)
+        return out
+
+    x = data((4, 6))
+    for got in sterna.launch(kernel, [{"x": one} for one in x]):
+        np.testing.assert_array_equal(got, x.reshape(-1, 6))
+    with pytest.raises(RuleError, match=r"CC5.*SBUF.*\[4, 2, 3\]"):
+        sterna.launch(kernel, [{"x": one.reshape(4, 2, 3)} for one in x])
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_an_error_of_the_kernel_after_a_collective_is_that_error(lnc):
+    @nki.jit
+    def kernel(x):
+        out = hbm(x.shape, x.dtype)
+        ncc.all_reduce([x], [out], GROUP, nl.add)
+        if lnc == 1 or nl.program_id(0) == 1:
+            raise ValueError("the user's own")
+        return out
+
+    with pytest.raises(ValueError, match="^the user's own$"):
+        sterna.launch(kernel[lnc], [{"x": one} for one in data((2, 4))])
 
 
 def test_a_rank_that_never_comes_is_a_deadlock():

@@ -7,7 +7,7 @@ import pytest
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from sterna import BadInput, RuleError
+from sterna import BadInput, RuleError, _core
 
 F32 = np.float32
 EAGER = pytest.mark.parametrize("eager", ["0", "1"])
@@ -23,6 +23,31 @@ def test_ranges_are_pythons(name):
     made = getattr(nl, name)
     assert list(made(4)) == [0, 1, 2, 3] and list(made(2, 9, 3)) == [2, 5, 8]
     assert all(type(i) is int for i in made(3))
+
+
+@pytest.mark.parametrize("name", ["affine_range", "static_range", "sequential_range"])
+def test_ranges_take_keywords(name):
+    """The stub's signature: (start, stop=None, step=1)."""
+    made = getattr(nl, name)
+    assert list(made(0, 6, step=2)) == [0, 2, 4] and list(made(start=3)) == [0, 1, 2]
+    assert list(made(start=1, stop=8, step=3)) == [1, 4, 7] and list(made(5, step=2)) == [0, 2, 4]
+    assert list(made(np.int64(2))) == [0, 1] and len(made(2)) == 2
+
+
+def test_axes_of_the_grid(apply):
+    """kernel[n] has one axis; another one does not exist. num_programs without axes is that of the entire grid."""
+
+    def ask(t):
+        assert nl.num_programs() == nl.num_programs(axes=0) == nl.num_programs((0,)) == nl.num_programs(None) == 1
+        assert nl.program_id() == nl.program_id(axis=0) == nl.program_id(np.int64(0)) == 0
+        for ask_for, wrong in [(nl.program_id, w) for w in (1, 5, -1, "x", None)] + [
+            (nl.num_programs, w) for w in (1, -1, "x", (0, 1))
+        ]:
+            with pytest.raises(IndexError, match="LNC9.*axis 0.*test_control.py"):
+                ask_for(wrong)
+        return t
+
+    apply(ask, np.zeros((2, 2), F32))
 
 
 def test_program_is_one_core(apply):
@@ -111,6 +136,90 @@ def test_fori_loop_and_while_loop(mode):
         nl.while_loop(0, lambda condition: add(t, 1e6))
 
     np.testing.assert_array_equal(count_up(body)(X, START), X + F32(4 + 20 + 300))
+
+
+@EAGER
+def test_writing_the_counter_of_fori_loop_has_no_effect_on_the_loop(mode):
+    """The stub: "passed by value ... writing to `i` has no effect on the loop"; within its turn `i` is a register."""
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((4, 2), nl.int32, buffer=nl.shared_hbm)
+        rows = nl.ndarray((4, 4), nl.int32)
+        nisa.dma_copy(rows, x)
+
+        def body(i):
+            place = out.ap([[2, 1], [1, 1]], scalar_offset=i, indirect_dim=0)
+            nisa.register_store(place, i)
+            again = nisa.register_alloc()
+            nisa.register_move(again, i)
+            nisa.register_move(i, 90)
+            nisa.register_store(out.ap([[2, 1], [1, 1]], 1, scalar_offset=again, indirect_dim=0), i)
+            nisa.register_load(i, x[3:4, 3:4])
+
+        nl.fori_loop(0, 4, body)
+        return out
+
+    x = np.arange(16, dtype=np.int32).reshape(4, 4)
+    np.testing.assert_array_equal(kernel(x), [[0, 90], [1, 90], [2, 90], [3, 90]])
+
+
+def test_the_counter_of_fori_loop_costs_nothing():
+    """It may be written, but nothing is recorded for that: one body is as many records as before."""
+    sizes = []
+
+    @nki.jit
+    def kernel(x):
+        t = nl.load(x)
+        before = _core.current().size
+        nl.fori_loop(0, 4, lambda i: add(t, 1.0))
+        sizes.append(_core.current().size - before)
+
+    kernel(X)
+    assert sizes == [3]  # the loop, the addition, the end
+
+
+@EAGER
+def test_bounds_of_fori_loop_may_be_numpys(mode):
+    def body(t, start):
+        nl.fori_loop(np.int64(1), np.int32(7), lambda i: add(t, 1.0), step=np.uint8(2))
+
+    np.testing.assert_array_equal(count_up(body)(X, START), X + F32(3))
+
+
+@pytest.mark.parametrize("loop", ["fori_loop", "while_loop", "dynamic_range"])
+@EAGER
+def test_no_dynamic_loop_inside_no_reorder(mode, loop, apply):
+    """The stub: loops on registers are not supported inside a no_reorder block, static ones are allowed."""
+
+    def run(t):
+        if loop == "fori_loop":
+            nl.fori_loop(0, 2, lambda i: add(t, 1.0))
+        elif loop == "while_loop":
+            nl.while_loop(nisa.register_alloc(0), lambda r: r)
+        else:
+            for _ in nl.dynamic_range(2):
+                add(t, 1.0)
+
+    def kernel(t):
+        with nl.no_reorder():
+            for _ in nl.affine_range(2):
+                add(t, 1.0)
+            with nl.no_reorder():
+                add(t, 1.0)
+            run(t)
+        return t
+
+    with pytest.raises(RuleError, match=rf"LOOP2.*nl.{loop}.*no_reorder.*test_control.py"):
+        apply(kernel, np.zeros((2, 2), F32))
+
+    def behind(t):
+        with nl.no_reorder():
+            add(t, 1.0)
+        run(t)
+        return t
+
+    assert apply(behind, np.zeros((2, 2), F32))[0, 0] == (1 if loop == "while_loop" else 3)
 
 
 def test_while_and_if_on_a_register():
@@ -306,3 +415,17 @@ def test_nested_kernels(rng):
         return out
 
     np.testing.assert_array_equal(kernel(X), X * 6)
+
+
+@pytest.mark.parametrize("compare", [lambda r: r == 0, lambda r: r != 1, lambda r: r == nisa.register_alloc(0)])
+def test_a_register_is_not_compared_in_python(compare):
+    """Dynamic loops guide: "You cannot use it in host-side Python expressions (e.g., if i == 0:)"."""
+
+    @nki.jit
+    def kernel(x):
+        register = nisa.register_alloc(0)
+        assert register != None and register == register and len({register, nisa.register_alloc(0)}) == 2  # noqa: E711
+        compare(register)
+
+    with pytest.raises(TypeError, match="cannot be compared"):
+        kernel(np.zeros((1, 1), np.float32))

@@ -333,3 +333,54 @@ def test_the_index_of_ap_along_a_dimension_of_one_row_walks_over_the_dimension_b
         return whole.ap([[16, 4], [1, 4]], scalar_offset=nisa.register_alloc(3), indirect_dim=2)
 
     np.testing.assert_array_equal(copied(third, X), X.reshape(4, 4, 4)[:, 3])
+
+
+# --- starts outside, which oob_mode.skip leaves alone
+
+
+@pytest.mark.parametrize("start", [-1, 7, 8])
+def test_a_dma_from_or_to_a_start_outside_is_skipped(start):
+    """nki.isa.dma_copy: skip makes it skip "the DMA transfer for a given dynamic address or index when it is out of bound";
+    from row 7 a window of two leaves the tensor."""
+
+    @nki.jit
+    def kernel(x, y, mode):
+        def window(t):
+            return t.ap([[8, 2], [1, 8]], scalar_offset=nisa.register_alloc(start), indirect_dim=0)
+
+        tile = nl.full((2, 8), -1.0, nl.float32)
+        nisa.dma_copy(tile, window(x), oob_mode=mode)
+        nisa.dma_copy(window(y), tile, oob_mode=mode)
+        turned = nl.full((8, 2), -2.0, nl.float32)
+        nisa.dma_transpose(turned, window(x), oob_mode=mode)
+        outs = [nl.ndarray(t.shape, nl.float32, buffer=nl.shared_hbm) for t in (tile, turned)]
+        nl.store(outs[0], tile)
+        nl.store(outs[1], turned)
+        return *outs, y
+
+    tile, turned, y = kernel(X, X.copy(), nisa.oob_mode.skip)
+    np.testing.assert_array_equal(tile, np.full((2, 8), -1, F32))
+    np.testing.assert_array_equal(turned, np.full((8, 2), -2, F32))
+    np.testing.assert_array_equal(y, X)
+    with pytest.raises(sterna.OutOfBounds, match="DYN2" if start == 7 else "DYN1"):
+        kernel(X, X.copy(), nisa.oob_mode.error)
+
+
+def test_dma_compute_starts_where_the_compiler_knows():
+    """nki.isa.dma_compute: "compile-time known addresses (unless using vector_offset)"."""
+
+    def body(x):
+        at = x[nl.ds(nisa.register_alloc(3), 1)]
+        nisa.dma_compute(nl.ndarray((1, 8), nl.float32), [at, at], nl.add)
+
+    with pytest.raises(sterna.RuleError, match="DC5.*scalar_offset"):
+        nki.jit(body)(X)
+
+
+def test_an_offset_tensor_outside_sbuf_is_remarked(monkeypatch):
+    """nki.isa.dma_copy: "idx_tensor is an SBUF tensor of shape (P, 1)"."""
+    with pytest.warns(match="DMA9.*SBUF"):
+        copied(lambda x, index: x.vector_select(0, index), X, ROWS)
+    monkeypatch.setenv("STERNA_STRICT", "1")
+    with pytest.raises(sterna.RuleError, match="DMA9"):
+        copied(lambda x, index: x.vector_select(0, index), X, ROWS)

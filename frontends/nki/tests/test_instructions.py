@@ -390,6 +390,103 @@ def test_dma_compute_refuses_other_scales_and_counts():
         nki.jit(lambda x: nisa.dma_compute(x, [x, x], nl.multiply))(np.ones((4, 4), F32))
 
 
+def test_dma_compute_names_what_it_cannot_take():
+    def call(sources, **options):
+        def body(x):
+            nisa.dma_compute(x, sources(x), nl.add, **options)
+
+        nki.jit(body)(np.ones((4, 4), F32))
+
+    for scales in (np.ones(2), [np.float32(1), 1], 1.0):
+        call(lambda x: [x, x], scales=scales)
+    with pytest.raises(RuleError, match="DC4"):
+        call(lambda x: [x, x], scales=np.array([1, 2]))
+    with pytest.raises(TypeError, match="ARG2.*srcs\\[0\\].*test_instructions.py"):
+        call(lambda x: [None, x])
+    with pytest.raises(TypeError, match="ARG2.*srcs\\[1\\]"):
+        call(lambda x: (x, None))
+    for sources in (lambda x: x, lambda x: None):
+        with pytest.raises(TypeError, match="'srcs' must be a list of tensors"):
+            call(sources)
+
+
+def test_none_is_no_value_of_what_has_no_default():
+    """A parameter without a default is given; None stands for the default of those that have one."""
+
+    def select(t, value):
+        nisa.affine_select(t, [[1, 4]], 0, t, value)
+
+    refused = {
+        "'value'": lambda t: nisa.memset(t, None),
+        "'on_false_value'": lambda t: select(t, None),
+        "'channel_multiplier'": lambda t: nisa.affine_select(t, [[1, 4]], None, t, 0.0),
+        "'pattern'": lambda t: nisa.iota(t, None),
+        "'op'": lambda t: nisa.activation(t, None, t),
+        "'op0'": lambda t: nisa.tensor_scalar(t, t, None, 1.0),
+        "'src'": lambda t: nisa.register_move(nisa.register_alloc(), None),
+        "'axis'": lambda t: nisa.tensor_reduce(t[:, 0:1], nl.add, t, None),
+        "'cores'": lambda t: nisa.core_barrier(t, None),
+    }
+
+    def body(x, name):
+        refused[name](nl.load(x))
+
+    for name in refused:
+        with pytest.raises(TypeError, match=f"ARG2.*{name} is None.*test_instructions.py"):
+            nki.jit(body)(np.ones((4, 4), F32), name)
+
+
+def test_what_is_no_number():
+    def refused(error, match, call):
+        with pytest.raises(error, match=match):
+            nki.jit(lambda x: call(nl.load(x)))(np.ones((4, 4), F32))
+
+    for text in ("3", b"3", bytearray(b"3")):
+        refused(TypeError, "'value' must be a number", lambda t, text=text: nisa.memset(t, text))
+        refused(TypeError, "'operand0' must be a number", lambda t, text=text: nisa.tensor_scalar(t, t, nl.add, text))
+    refused(ValueError, "ARG7.*'value'.*range.*test_instructions.py", lambda t: nisa.memset(t, 10**400))
+    refused(ValueError, "ARG7.*'pattern' has 5 ", lambda t: nisa.iota(t, [[1, 1]] * 4 + [[1, 4]]))
+
+
+def test_numbers_that_none_stands_for():
+    """priority is 0 to 3, num_valid_indices a number of indices; the core's own number for None is none to give."""
+
+    def gather(count):
+        def body(x, index):
+            at = nl.ndarray((16, 1), nl.uint16)
+            nisa.dma_copy(at, index)
+            nisa.local_gather(nl.ndarray((16, 16), nl.float32), nl.load(x), at, num_valid_indices=count)
+
+        nki.jit(body)(np.ones((16, 4), F32), np.zeros((16, 1), np.uint16))
+
+    gather(None)
+    gather(16)
+    for count in (-1, -3):
+        with pytest.raises(ValueError, match=f"ARG7.*'num_valid_indices' is {count}"):
+            gather(count)
+    with pytest.raises(RuleError, match="GAT6"):
+        gather(0)
+    for call in (nisa.dma_copy, nisa.dma_transpose):
+        with pytest.raises(ValueError, match="ARG7.*'priority' is -1"):
+            nki.jit(lambda x, call=call: call(nl.ndarray((4, 4), nl.float32), x, priority=-1))(np.ones((4, 4), F32))
+
+
+def test_the_engine_of_a_dma_copy():
+    """Stub: sync or scalar, "only valid when dge_mode=hwdge"."""
+
+    def copy(engine, mode):
+        def body(x):
+            nisa.dma_copy(nl.ndarray((4, 4), nl.float32), x, engine=engine, dge_mode=mode)
+
+        nki.jit(body)(np.ones((4, 4), F32))
+
+    for engine in (nisa.engine.sync, nisa.engine.scalar, nisa.engine.unknown):
+        copy(engine, nisa.dge_mode.hwdge)
+    for engine, mode in ((nisa.engine.gpsimd, "hwdge"), (nisa.engine.sync, "unknown"), (nisa.engine.scalar, "swdge")):
+        with pytest.raises(RuleError, match="DMA7"):
+            copy(engine, nisa.dge_mode[mode])
+
+
 def test_sequence_bounds(apply):
     ids = np.array([[1, 1, 3, 3, 3, 0, 0, 2]], np.int32)
     bounds = [[0, 0, 2, 2, 2, 8, 8, 7], [2, 2, 5, 5, 5, -1, -1, 8]]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors, views and all forms of an index, against NumPy."""
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -111,6 +113,28 @@ def test_shared_hbm_is_hbm():
     assert nl.is_hbm(nl.hbm) and nl.is_hbm(nl.shared_hbm) and nl.private_hbm is nl.hbm
     assert nl.is_sbuf(nl.sbuf) and nl.is_psum(nl.psum) and nl.is_on_chip(nl.psum) and not nl.is_on_chip(nl.hbm)
     assert nl.MemoryRegion.psum is nl.psum
+
+
+def test_memory_regions_are_those_of_the_stub():
+    """class MemoryRegion(Enum): sbuf, psum, private_hbm, shared_hbm, each with its name as value; hbm: "alias of private_hbm"."""
+    assert {region.name: region.value for region in nl.MemoryRegion} == {
+        "sbuf": "sbuf",
+        "psum": "psum",
+        "private_hbm": "private_hbm",
+        "shared_hbm": "shared_hbm",
+    }
+    assert nl.MemoryRegion("psum") is nl.psum and nl.MemoryRegion("private_hbm") is nl.hbm is nl.MemoryRegion.hbm
+
+    @nki.jit
+    def kernel(x):
+        for region in (nl.sbuf, nl.psum):
+            assert nl.ndarray((2, 2), nl.float32, buffer=region).buffer is region
+        for region in (nl.hbm, nl.shared_hbm):
+            made = nl.ndarray((2, 2), nl.float32, buffer=region)
+            assert nl.is_hbm(made.buffer) and "in hbm" in repr(made)
+        return x
+
+    kernel(numbers(2, 2))
 
 
 def test_a_result_may_be_written_through_a_reshape():
@@ -411,3 +435,38 @@ def test_the_base_of_a_view_is_the_whole_tensor():
 
     x = np.arange(32, dtype=np.float32).reshape(4, 8)
     np.testing.assert_array_equal(kernel(x), x)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_the_buffer_of_shared_hbm_is_shared_hbm(cores):
+    """shared_constant: "an NkiTensor in shared_hbm"; empty_like: "default: same as x"; simulator guide: arrays are in
+    shared_hbm under LNC2, in HBM otherwise."""
+    seen = []
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        seen.append(
+            (x.buffer, out.buffer, nl.shared_constant(np.ones(2, np.float32)).buffer, nl.empty_like(out).buffer)
+        )
+        assert nl.is_hbm(out.buffer) and nl.ndarray((2, 2), nl.float32, buffer=nl.hbm).buffer is nl.hbm
+        made = nl.zeros_like(out)
+        nisa.dma_copy(made, x)
+        return made
+
+    x = np.ones((4, 4), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel[cores](x)
+    argument = nl.hbm if cores == 1 else nl.shared_hbm
+    assert seen == [(argument, nl.shared_hbm, nl.shared_hbm, nl.shared_hbm)] * cores
+
+
+@pytest.mark.parametrize("address", [64, (0, 0, 0), (0, -4), ("0", 0)])
+def test_an_address_is_a_partition_and_a_byte(address):
+    @nki.jit
+    def kernel(x):
+        nl.ndarray((2, 2), nl.float32, buffer=nl.sbuf, address=address)
+
+    with pytest.raises((TypeError, BadInput), match="address"):
+        kernel(np.ones((2, 2), np.float32))

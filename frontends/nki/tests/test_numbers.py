@@ -39,7 +39,7 @@ TOO_LARGE = {
     "broadcast": (lambda x: x[0:1].broadcast(0, 1 << 32), "size"),
     "broadcast negative": (lambda x: x[0:1].broadcast(0, -3), "size"),
     "broadcast_to": (lambda x: x[0:1].broadcast_to((-3, 8)), "shape"),
-    "permute": (lambda x: x.permute((1 << 32) + 1, 1 << 32), "dimension"),
+    "permute": (lambda x: x.permute((1 << 32) + 1, 1 << 32), "dims"),
     "tensor": (lambda x: nl.ndarray((1 << 40, 2), nl.float32, buffer=nl.hbm), "shape"),
     "tensor product": (lambda x: nl.ndarray((1 << 30,) * 3, nl.float32, buffer=nl.hbm), "elements"),
     "negative tensor": (lambda x: nl.ndarray((-1, 4), nl.float32), "shape"),

@@ -9,7 +9,7 @@ import pytest
 
 import nki
 import nki.language as nl
-from sterna import RuleError, SternaWarning
+from sterna import BadInput, RuleError, SternaWarning
 
 F32 = np.float32
 
@@ -297,3 +297,91 @@ def test_wrong_calls_are_type_errors(apply, rng):
         apply(lambda t: nl.add(t, t[:, 0:3]), x)
     with pytest.raises(RuntimeError, match="no kernel"):
         nl.ndarray((1, 1), nl.float32)
+
+
+def test_a_reduction_of_all_free_axes_gives_one_value_a_partition(apply, rng):
+    x, _ = pair(rng, (16, 4, 8))
+    seen = []
+
+    def normalised(t):
+        total = nl.sum(t, (1, 2))
+        seen.append((total.shape, nl.sum(t, (1, 2), keepdims=True).shape))
+        return nl.subtract(t, nl.max(t, (1, 2)))
+
+    np.testing.assert_array_equal(apply(normalised, x), x - x.max((1, 2), keepdims=True))
+    assert seen == [((16, 1), (16, 1, 1))]
+
+
+@pytest.mark.parametrize("shape", [(8, 2, 8), (8, 8, 2), (8, 1, 1), (8, 3)])
+def test_one_value_a_partition_repeats_along_all_free_axes(apply, rng, shape):
+    x, column = pair(rng, shape)[0], pair(rng, (8, 1))[0]
+    wide = column.reshape((8,) + (1,) * (len(shape) - 1))
+    np.testing.assert_array_equal(apply(nl.add, x, column), x + wide)
+    np.testing.assert_array_equal(apply(lambda a, b: nl.subtract(b, a), x, column), wide - x)
+
+
+def test_shapes_that_do_not_broadcast_are_named(apply, rng):
+    x, y = pair(rng, (8, 4))[0], pair(rng, (8, 3))[0]
+    with pytest.raises(BadInput, match=r"SHAPE5.*\[8, 4\] and \[8, 3\]"):
+        apply(nl.add, x, y)
+
+
+@pytest.mark.parametrize("name", ["softmax", "var", "rms_norm"])
+def test_norms_of_the_last_axis_of_three_are_no_broadcast_of_the_users(name, apply, rng, monkeypatch):
+    monkeypatch.setenv("STERNA_STRICT", "1")
+    x, _ = pair(rng, (16, 4, 8))
+    wide = x.astype(np.float64)
+    if name == "softmax":
+        powers = np.exp(wide - wide.max(2, keepdims=True))
+        got, want = apply(lambda t: nl.softmax(t, axis=2), x), powers / powers.sum(2, keepdims=True)
+    elif name == "var":
+        got, want = apply(lambda t: nl.var(t, 2), x), wide.var(2, keepdims=True)
+    else:
+        got = apply(lambda t, w: nl.rms_norm(t, w, 2, 8), x, np.ones_like(x))
+        want = wide / np.sqrt((wide**2).mean(2, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "all", "mean", "var"])
+def test_nothing_is_not_reduced(name, apply, rng):
+    x, _ = pair(rng, (8, 4))
+    with pytest.raises(RuleError, match="RED7"):
+        apply(lambda t: getattr(nl, name)(t[:, 2:2], 1), x)
+
+
+NO_TENSOR = {
+    "exp": lambda t: nl.exp(1.0),
+    "sin": lambda t: nl.sin(1.0),
+    "ceil": lambda t: nl.ceil(1.0),
+    "rsqrt": lambda t: nl.rsqrt(1.0),
+    "invert": lambda t: nl.invert(1),
+    "copy": lambda t: nl.copy(np.ones((2, 2), np.float32)),
+    "cast": lambda t: nl.cast(1.0, nl.float32),
+    "transpose": lambda t: nl.transpose(np.ones((2, 2), np.float32)),
+    "matmul": lambda t: nl.matmul(t, np.ones((2, 2), np.float32)),
+    "where": lambda t: nl.where(True, t, t),
+    "broadcast_to": lambda t: nl.broadcast_to(1.0, (2, 2)),
+    "expand_dims": lambda t: nl.expand_dims(1.0, 1),
+    "sum": lambda t: nl.sum(np.ones((2, 2), np.float32), 1),
+    "var": lambda t: nl.var(1.0, 1),
+    "softmax": lambda t: nl.softmax(1.0),
+    "gather_flattened": lambda t: nl.gather_flattened(t, [0, 1]),
+    "add": lambda t: nl.add(t, "2"),
+    "two numbers": lambda t: nl.add(1, 2),
+}
+
+
+@pytest.mark.parametrize("case", NO_TENSOR)
+def test_what_is_no_tensor_is_a_type_error_that_says_so(case, apply):
+    with pytest.raises(TypeError, match="tensor, not|needs at least one tile"):
+        apply(NO_TENSOR[case], np.ones((2, 2), np.float32))
+
+
+def test_axes_may_be_numpys_whole_numbers(apply):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for axis in (np.int64(1), np.int32(-1), (np.int64(1),), np.array([1])):
+        np.testing.assert_array_equal(apply(lambda t, a=axis: nl.sum(t, a), x), x.sum(1, keepdims=True))
+    np.testing.assert_array_equal(apply(lambda t: nl.max(t, np.uint8(1)), x), x.max(1, keepdims=True))
+    for wrong in ("1", 1.0, None, ["1"], (1.0,)):
+        with pytest.raises(TypeError, match="axis must be a whole number"):
+            apply(lambda t, a=wrong: nl.sum(t, a), x)

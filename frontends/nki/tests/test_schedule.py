@@ -7,6 +7,7 @@ import pytest
 import nki
 import nki.isa as nisa
 import nki.language as nl
+import sterna
 from sterna import _core
 
 F32 = np.float32
@@ -19,7 +20,7 @@ def new(shape):
 def test_a_call_returns_its_instruction():
     def kernel(x):
         first = nisa.memset(new((2, 2)), 1.0, name="first")
-        assert isinstance(first, nisa.NkiInstruction) and first.depends_on() is None
+        assert isinstance(first, nisa.NkiInstruction) and first.depends_on() is first
 
     nki.jit(kernel)(np.ones((1, 1), F32))
 
@@ -50,6 +51,78 @@ def test_depends_on_adds_edges():
     edges = record(body)
     a, b, c = made
     assert edges == [(a, c), (b, c)]
+
+
+def test_depends_on_returns_its_instruction():
+    """Stub: "Returns self, so the two forms compose: c.depends_on(b).depends_on(a)"."""
+    made = []
+
+    def body():
+        a, b, c = (nisa.memset(new((2, 2)), 1.0) for _ in range(3))
+        assert c.depends_on(b).depends_on(a) is c
+        made.extend([a.index, b.index, c.index])
+
+    edges = record(body)
+    a, b, c = made
+    assert edges == [(b, c), (a, c)]
+
+
+def test_edges_into_and_out_of_dynamic_loops():
+    """Stub: the producer stands at the same nesting of dynamic loops, or in an enclosing scope; Python loops do not count."""
+    tiles = {}
+
+    def loops(body):
+        def function():
+            tiles["outer"] = nisa.memset(new((2, 2)), 1.0)
+            for loop in (0, 1):
+
+                def run(_, loop=loop):
+                    body(loop)
+
+                nl.fori_loop(0, 2, run)
+            body(2)
+
+        return function
+
+    def inside(loop):
+        if loop < 2:
+            first = nisa.memset(new((2, 2)), 1.0)
+            for _ in range(2):
+                nisa.memset(new((2, 2)), 1.0).depends_on(first, tiles["outer"])
+
+    assert len(record(loops(inside))) == 8
+
+    def other_loop(loop, where=1):
+        if loop == 0:
+            tiles["first"] = nisa.memset(new((2, 2)), 1.0)
+        if loop == where:
+            nisa.memset(new((2, 2)), 1.0).depends_on(tiles["first"])
+
+    with pytest.raises(sterna.RuleError, match="SCHED3.*test_schedule.py"):
+        record(loops(other_loop))
+    with pytest.raises(sterna.RuleError, match="SCHED3"):
+        record(loops(lambda loop: other_loop(loop, 2)))
+
+    def enclosing():
+        outer = nisa.memset(new((2, 2)), 1.0)
+
+        def run(_):
+            middle = nisa.memset(new((2, 2)), 1.0)
+            deepest = []
+            nl.fori_loop(0, 2, lambda _: deepest.append(nisa.memset(new((2, 2)), 1.0).depends_on(outer, middle)))
+            with pytest.raises(sterna.RuleError, match="SCHED3"):
+                nisa.memset(new((2, 2)), 1.0).depends_on(deepest[0])
+
+        nl.fori_loop(0, 2, run)
+
+    assert len(record(enclosing)) == 2
+
+    def named():
+        nl.fori_loop(0, 2, lambda _: nisa.memset(new((2, 2)), 1.0, name="in") and None)
+        nisa.memset(new((2, 2)), 1.0, name="after")
+
+    with pytest.raises(sterna.RuleError, match="SCHED3"):
+        record(named, [("after", "in")])
 
 
 def test_with_schedule_adds_edges_by_name():

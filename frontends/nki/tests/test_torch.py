@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch tensors in and out of a kernel. Skipped where torch is not installed."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -38,6 +39,40 @@ def test_types(name):
     assert torch.equal(got.float(), x.float() * 2)
     same = double_in_place(x)
     assert same is x and torch.equal(x.float(), got.float())
+
+
+def test_scales(monkeypatch):
+    """float8_e8m0fnu, the type of MX scales, which numpy's own types lack."""
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+
+    @nki.jit
+    def kernel(x):
+        assert x.dtype == nl.float8_e8m0fnu
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, x)
+        nisa.dma_copy(x[0:1], out[1:2])
+        return out
+
+    x = torch.tensor([[1.0, 2.0], [0.5, 4.0]]).to(torch.float8_e8m0fnu)
+    want = x.float()
+    got = kernel(x)
+    assert got.dtype == torch.float8_e8m0fnu and torch.equal(got.float(), want)
+    assert torch.equal(x.float(), want[[1, 1]])
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e3m4"])
+def test_types_that_torch_lacks_come_back_as_words(name):
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, getattr(nl, name), buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x, dtype=getattr(nl, name)))
+        return out
+
+    x = torch.tensor([[1.0, -2.0, 0.5]])
+    got = kernel(x)
+    assert got.dtype == torch.uint8
+    want = x.numpy().astype(getattr(ml_dtypes, name))
+    np.testing.assert_array_equal(got.numpy(), want.view(np.uint8))
 
 
 def test_bool():

@@ -4,6 +4,8 @@
 Semantics, shapes, types and rules of each are documented with the instruction in Sterna's core and in its reference.
 """
 
+from numbers import Real as _Real
+
 from nki import language as nl
 from nki._declare import instruction
 from nki._objects import NKIObject as NKIObject
@@ -377,11 +379,18 @@ _MOST_SOURCES = 16
 
 def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=oob_mode.error, name=None):
     """dst = sum of srcs, element by element in fp32, by DMA; with an offset tensor, what dst or a source holds is added to."""
-    srcs = tuple(srcs)
+    if not isinstance(srcs, (list, tuple)):
+        raise TypeError(f"'srcs' must be a list of tensors, not {type(srcs).__name__}")
+    for i, source in enumerate(srcs):
+        if source is None:
+            _fail("ARG2", f"dma_compute: srcs[{i}] is None; each source is a tensor.", "wrong type")
     if not 0 < len(srcs) <= _MOST_SOURCES:
         _fail("DC2", f"dma_compute takes 1 to {_MOST_SOURCES} sources, not {len(srcs)}.", "rule broken")
-    factors = tuple(scales) if isinstance(scales, (list, tuple)) else (scales,) * len(srcs)
-    if len(factors) != len(srcs) or any(factor is not None and factor != 1 for factor in factors):
+    single = scales is None or isinstance(scales, _Real)
+    if not single and (not hasattr(scales, "__iter__") or isinstance(scales, _core.Tensor)):
+        raise TypeError(f"'scales' must be a list of numbers, not {type(scales).__name__}")
+    factors = (scales,) * len(srcs) if single else tuple(scales)
+    if len(factors) != len(srcs) or not all(f is None or (isinstance(f, _Real) and f == 1) for f in factors):
         _fail(
             "DC4",
             f"dma_compute takes each source times 1, as NKI does; scales={scales} must be 1 for each.",
@@ -429,6 +438,8 @@ def _register_move(dst, src=None, value=None):
 def register_move(dst, src):
     """dst = src, a register or a whole number."""
     _check_not_frozen(dst)
+    if src is None:
+        _fail("ARG2", "register_move: 'src' is None; it is a register or a whole number.", "wrong type")
     return _register_move(dst, src) if isinstance(src, _core.Register) else _register_move(dst, None, src)
 
 
