@@ -137,8 +137,8 @@ bool fill_lanes(const FieldSpec& field, PyObject* value, Lanes32* out) {
 bool fill_ints(const FieldSpec& field, PyObject* value, Ints* out) {
   int64_t numbers[4];
   int n = 1;
-  if (!(PyLong_Check(value) ? fill_int(field, value, kInt32, numbers)
-                            : to_ints(value, field.name, kInt32, numbers, &n)))
+  if (!(PyIndex_Check(value) ? fill_int(field, value, kInt32, numbers)
+                             : to_ints(value, field.name, kInt32, numbers, &n)))
     return false;
   out->n = n;
   for (int i = 0; i < n; ++i) out->value[i] = static_cast<int32_t>(numbers[i]);
@@ -276,8 +276,8 @@ bool convert(InstructionObject* self, PyObject* const* slots, RecordingObject* c
     } else if (self->fields[i] != nullptr) {
       if (!fill_argument(self, i, value, body, current)) return false;
     } else if (i == self->label_parameter) {
-      const char* text = PyUnicode_AsUTF8(value);
-      if (text == nullptr) return false;
+      const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+      if (text == nullptr) return wrong_type("name", "a text", value);
       *label = current->self->builder.program().names.intern(text);
     }
   }

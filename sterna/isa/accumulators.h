@@ -55,6 +55,9 @@ inline float* lanes_of(Machine::Accumulators& registers, const Operand& input) {
   return registers.data() + first;
 }
 
+/// Where a reduction begins: "the identity is 0 for nl.add" (nki.isa.tensor_scalar_reduce), which is +0.
+inline float accumulator_identity(AluOp op) { return op == AluOp::kAdd ? 0.0f : reduction_identity(op); }
+
 /// What the command does before the reduction, in the lanes that run. `init` holds the values of load_reduce.
 inline void begin_accumulation(float* lanes, ReduceCmd cmd, float identity, const Machine::Values& init, int64_t rows) {
   if (cmd == ReduceCmd::kReset || cmd == ReduceCmd::kResetReduce) std::fill_n(lanes, rows, identity);

@@ -138,7 +138,7 @@ struct Activate2 {
       if (reduces()) sums.add({o.data, o.pitch}, p);
     });
     range.warn(m);
-    begin_accumulation(lanes, reduce_cmd, reduction == AluOp::kAdd ? 0.0f : reduction_identity(reduction), {}, a.rows);
+    begin_accumulation(lanes, reduce_cmd, accumulator_identity(reduction), {}, a.rows);
     if (reduces()) sums.finish_into(lanes);
     if (reduce_res.empty()) return {};
     STERNA_ASSIGN(Operand res, m.write(reduce_res, "reduce_res"));

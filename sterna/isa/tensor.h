@@ -151,9 +151,11 @@ struct NcTranspose {
     if (dst.rows() != data.cols() || dst.cols() != data.rows())
       return Fault(FaultKind::kRuleBroken, "TR1",
                    cat("dst ", shape_text(dst), " is not the transpose of data ", shape_text(data), "."));
-    if (engine == EngineId::kUnknown) engine = dst.memory == Memory::kPsum ? EngineId::kTensor : EngineId::kVector;
+    // The tensor engine where it can be, else the vector engine, which reads and writes either memory.
+    const bool by_tensor = dst.memory == Memory::kPsum && data.memory == Memory::kSbuf;
+    if (engine == EngineId::kUnknown) engine = by_tensor ? EngineId::kTensor : EngineId::kVector;
     STERNA_TRY(check_engine(r, engine, {EngineId::kTensor, EngineId::kVector}, {}));
-    if (engine == EngineId::kTensor && (dst.memory != Memory::kPsum || data.memory != Memory::kSbuf))
+    if (engine == EngineId::kTensor && !by_tensor)
       return Fault(FaultKind::kRuleBroken, "TR2", "A transpose on the tensor engine reads SBUF and writes PSUM.");
     const int64_t side = r.chip->limits.vector_transpose;
     if (engine == EngineId::kVector && (data.rows() > side || data.cols() > side))

@@ -61,6 +61,8 @@ struct TensorTensor {
     STERNA_TRY(fit(r, data2, dst, "data2"));
     STERNA_TRY(check_not_both_psum(data1, data2, "data1", "data2"));
     STERNA_TRY(check_alu_of_chip(r, {op}));
+    if (is_unary(op))
+      STERNA_TRY(r.compat("OPS3", cat(name(op), " has one operand, so 'data2' is not looked at; use tensor_scalar.")));
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
       const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;

@@ -158,7 +158,7 @@ struct TensorCopyPredicated {
                    cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), "."));
     if (t != DType::kUInt8 && t != DType::kUInt16 && t != DType::kUInt32)
       STERNA_TRY(r.compat("PRED1", cat("'predicate' must be uint8, uint16 or uint32, not ", name(t), ".")));
-    if (!src.is_view) return {};
+    if (!src.is_view) return check_number(r);
     STERNA_TRY(check_moved_tile(r, src.view, "src"));
     STERNA_TRY(check_packed_move(dst, src.view));
     STERNA_TRY(fit(r, src.view, dst, "src"));
@@ -167,6 +167,17 @@ struct TensorCopyPredicated {
       return r.compat(
           "PRED2", cat("'src' is ", name(src.view.dtype), " and dst ", name(dst.dtype), "; they must have one type."));
     return {};
+  }
+  /// PACK1, PRED4 (compat): a number is one of dst's, as in memset.
+  Status check_number(const Rules& r) const {
+    const double v = src.value, whole = std::nearbyint(v);
+    if (is_packed(dst.dtype) && v != 0)
+      return Fault(FaultKind::kRuleBroken, "PACK1", cat("A number for ", name(dst.dtype), " elements is 0."));
+    if (!is_integer(dst.dtype) || dst.dtype == DType::kBool) return {};
+    const auto [low, high] = integer_range(dst.dtype);
+    if (v == whole && whole >= low && whole <= high) return {};
+    return r.compat("PRED4", cat("'src' for an ", name(dst.dtype), " tile is a whole number from ", low, " to ", high,
+                                 ", not ", v, "; the nearest is taken, 0 for NaN."));
   }
   Status execute(Machine& m) const {
     Operand s;
@@ -248,6 +259,7 @@ struct NcStreamShuffle {
   }
   Status check_start(const Rules& r, const View& v, std::string_view what) const {
     const int64_t active = (std::max(src.rows(), dst.rows()) + kGroup - 1) / kGroup * kGroup;
+    if (active == 0) return {};
     const int64_t all = r.chip->limits.partitions;
     const int64_t step = active > all / 2 ? all : active;
     const int64_t start = v.partition + (r.tensor(v).has_address ? r.tensor(v).address_partition : 0);

@@ -204,7 +204,7 @@ struct TensorScalarReduce {
     float buffer[kMaxPartitions], init_buffer[kMaxPartitions];
     STERNA_ASSIGN(Machine::Values s, m.read_scalar(operand0, a.rows, buffer, "operand0"));
     STERNA_ASSIGN(Machine::Values init, m.read_scalar(reduce_init, a.rows, init_buffer, "reduce_init"));
-    begin_accumulation(lanes, reduce_cmd, reduction_identity(reduce_op), init, a.rows);
+    begin_accumulation(lanes, reduce_cmd, accumulator_identity(reduce_op), init, a.rows);
     STERNA_BIND(d, m.write(dst, "dst"));
     std::array<Snapshot, 1> snapshots;
     take_snapshots(m, snapshots, d, a);

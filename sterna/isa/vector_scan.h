@@ -57,8 +57,7 @@ struct TensorScalarCumulative {
     }
     return check_reduce_cmd(r, reduce_cmd, imm1, {});
   }
-  /// +0 for subtract, so that the first element keeps its sign.
-  float identity() const { return op1 == AluOp::kSubtract ? 0.0f : reduction_identity(op1); }
+  float identity() const { return op1 == AluOp::kSubtract ? 0.0f : accumulator_identity(op1); }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(src, "src"));
     float* lanes = lanes_of(m.vector_accumulator(), a);

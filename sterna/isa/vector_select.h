@@ -62,7 +62,7 @@ struct SelectReduce {
       STERNA_TRY(r.compat(
           "SEL1", cat("'on_true' of select_reduce may not be ", name(on_true.dtype), "; values go through fp32.")));
     STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kMaximum}, "reduce_op"));
-    STERNA_TRY(check_reduce_cmd(r, reduce_cmd, Scalar::of(0.0), reduce_res));
+    STERNA_TRY(check_reduce_cmd(r, reduce_cmd, {}, reduce_res));
     return check_reduce_res(r, reduce_res, dst);
   }
   Status execute(Machine& m) const {
@@ -147,6 +147,11 @@ struct RangeSelect {
     STERNA_TRY(fit(r, on_true_tile, dst, "on_true_tile"));
     STERNA_TRY(check_bound(r, bound0, comp_op0, "bound0"));
     STERNA_TRY(check_bound(r, bound1, comp_op1, "bound1"));
+    constexpr int64_t kExact = int64_t{1} << 24;  // "within 2^24 range to avoid floating point inaccuracies"
+    const int64_t first = range_start, last = first + on_true_tile.cols() - 1;
+    if (first < -kExact || last > kExact)
+      return Fault(FaultKind::kRuleBroken, "RNG5",
+                   cat("The indices ", first, " to ", last, " are compared as fp32: they must lie within 2^24."));
     if (!is_float(on_true_tile.dtype))
       return Fault(FaultKind::kRuleBroken, "RNG3",
                    cat("'on_true_tile' must be of a float type, not ", name(on_true_tile.dtype), "."));
@@ -154,7 +159,7 @@ struct RangeSelect {
       STERNA_TRY(r.compat("RNG4",
                           cat("'on_false_value' must be the lowest fp32 (", -FLT_MAX, "), not ", on_false_value, ".")));
     STERNA_TRY(check_reduce_op(reduce_op, {AluOp::kMaximum}, "reduce_op"));
-    STERNA_TRY(check_reduce_cmd(r, reduce_cmd, Scalar::of(0.0), reduce_res));
+    STERNA_TRY(check_reduce_cmd(r, reduce_cmd, {}, reduce_res));
     return check_reduce_res(r, reduce_res, dst);
   }
   Status execute(Machine& m) const {

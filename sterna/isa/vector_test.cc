@@ -540,6 +540,48 @@ TEST_F(Vector, TensorScalarReduceRunsOverTheCommands) {
   EXPECT_TRUE(warned("RED3"));
 }
 
+TEST_F(Vector, ASumThatBeginsIsPositiveZero) {
+  const View x = with({1, 2}, {-0.0f, -0.0f}), d = make({1, 2}), res = make({1, 1});
+  EXPECT_RUNS((TensorScalarReduce{d, x, AluOp::kMultiply, Scalar::of(1.0), AluOp::kAdd, res}));
+  EXPECT_FALSE(std::signbit(get(res)[0]));
+}
+
+TEST_F(Vector, SelectionsHaveNoValueToLoad) {
+  const View x = with({2, 4}, ramp(8)), d = make({2, 4}), res = make({2, 1});
+  const View predicate = with({2, 4}, ramp(8), DType::kUInt8);
+  SelectReduce select{d, predicate, x, Scalar::of(0.0)};
+  select.reduce_res = res;
+  select.reduce_cmd = ReduceCmd::kLoadReduce;
+  EXPECT_REFUSED("RED2", select);
+  RangeSelect range{
+      d, x, AluOp::kGreaterEqual, AluOp::kLess, Scalar::of(with({2, 1}, {0, 0})), Scalar::of(with({2, 1}, {9, 9}))};
+  range.reduce_res = res;
+  range.reduce_cmd = ReduceCmd::kLoadReduce;
+  EXPECT_REFUSED("RED2", range);
+  range.reduce_cmd = ReduceCmd::kResetReduce;
+  EXPECT_RUNS(range);
+  range.range_start = INT32_MIN;  // what 2^31 becomes
+  EXPECT_REFUSED("RNG5", range);
+  range.range_start = (1 << 24) - 3;
+  EXPECT_RUNS(range);
+  range.range_start = (1 << 24) - 2;
+  EXPECT_REFUSED("RNG5", range);
+}
+
+TEST_F(Vector, ANumberForAPredicatedCopyIsOneOfTheTiles) {
+  const View predicate = with({2, 3}, ramp(6), DType::kUInt8), d = with({2, 3}, ramp(6), kI32);
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(-7.0), predicate}));
+  EXPECT_FALSE(warned("PRED4"));
+  EXPECT_RUNS((TensorCopyPredicated{d, Scalar::of(1.5), predicate}));
+  EXPECT_TRUE(warned("PRED4"));
+}
+
+TEST_F(Vector, AShuffleOfNoPartitionsDoesNothing) {
+  const View x = with({32, 3}, ramp(96)), d = make({32, 3});
+  NcStreamShuffle i{part(d, 0, 0, 0, 3), part(x, 0, 0, 0, 3)};
+  EXPECT_RUNS(i);
+}
+
 // "one 32-bit register per compute lane" (nki.isa.reduce_cmd).
 TEST_F(Vector, AnAccumulatorBelongsToAPartitionOfTheInput) {
   const View x = with({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), d = make({4, 2}), two = make({2, 1}), four = make({4, 1});

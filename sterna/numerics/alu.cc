@@ -198,11 +198,8 @@ bool is_reduction(AluOp op) {
 bool has_int_form(AluOp op) {
   switch (op) {
     case AluOp::kDivide:
-    case AluOp::kPower:
     case AluOp::kMod:
     case AluOp::kFmod:
-    case AluOp::kAbsMax:
-    case AluOp::kAbsMin:
     case AluOp::kAverage:
     case AluOp::kRelu:
     case AluOp::kRsqrt:
@@ -239,7 +236,24 @@ uint32_t alu_bits(AluOp op, uint32_t a, uint32_t b, int bits) {
   }
 }
 
+namespace {
+
+/// a to the power b, modulo 2^32. A negative power of a whole number is a fraction, which becomes 0, but for 1 and -1.
+uint32_t power(uint32_t a, uint32_t b, bool is_signed) {
+  if (is_signed && (b >> 31) != 0) {
+    if (a == 1 || a == 0xffffffffu) return (b & 1) != 0 ? a : 1;
+    return 0;
+  }
+  uint32_t result = 1;
+  for (; b != 0; b >>= 1, a *= a)
+    if ((b & 1) != 0) result *= a;
+  return result;
+}
+
+}  // namespace
+
 uint32_t alu_int(AluOp op, uint32_t a, uint32_t b, bool is_signed) {
+  const auto magnitude = [is_signed](uint32_t x) { return is_signed && (x >> 31) != 0 ? 0u - x : x; };
   // Flipping the sign bit maps signed order to unsigned order.
   const uint32_t flip = is_signed ? 0x80000000u : 0u;
   const bool less = (a ^ flip) < (b ^ flip);
@@ -259,7 +273,10 @@ uint32_t alu_int(AluOp op, uint32_t a, uint32_t b, bool is_signed) {
     case AluOp::kLogicalAnd: return a != 0 && b != 0;
     case AluOp::kLogicalOr: return a != 0 || b != 0;
     case AluOp::kLogicalXor: return (a != 0) != (b != 0);
-    case AluOp::kAbs: return is_signed && (a >> 31) != 0 ? 0u - a : a;
+    case AluOp::kAbs: return magnitude(a);
+    case AluOp::kAbsMax: return magnitude(a) > magnitude(b) ? a : b;  // b on ties, as for floats
+    case AluOp::kAbsMin: return magnitude(a) < magnitude(b) ? a : b;
+    case AluOp::kPower: return power(a, b, is_signed);
     case AluOp::kSquare: return a * a;
     case AluOp::kNegative: return 0u - a;
     case AluOp::kLogicalNot: return a == 0;

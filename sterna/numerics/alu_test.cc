@@ -192,6 +192,15 @@ TEST(AluInt, WrapsAndCompares) {
   EXPECT_EQ(alu_int(AluOp::kNegative, 5, 0, true), 0xfffffffbu);
   EXPECT_EQ(alu_int(AluOp::kLogicalXor, 5, 3, false), 0u);
   EXPECT_EQ(alu_int(AluOp::kLeftShift, 3, 4, false), 48u);
+  EXPECT_EQ(alu_int(AluOp::kPower, 3, 19, true), 1162261467u);
+  EXPECT_EQ(alu_int(AluOp::kPower, 3, 41, false), 2069870691u);  // modulo 2^32
+  EXPECT_EQ(alu_int(AluOp::kPower, 0, 0, true), 1u);
+  EXPECT_EQ(alu_int(AluOp::kPower, 2, 0xffffffff, true), 0u);
+  EXPECT_EQ(alu_int(AluOp::kPower, 0xffffffff, 0xfffffffd, true), 0xffffffffu);
+  EXPECT_EQ(alu_int(AluOp::kAbsMax, 1337901817, 3, true), 1337901817u);
+  EXPECT_EQ(alu_int(AluOp::kAbsMax, 5, 0xfffffffa, true), 0xfffffffau);
+  EXPECT_EQ(alu_int(AluOp::kAbsMin, 0xfffffffb, 6, true), 0xfffffffbu);
+  EXPECT_EQ(alu_int(AluOp::kAbsMin, 0xfffffffb, 6, false), 6u);
   EXPECT_TRUE(has_int_form(AluOp::kBitwiseOr));
   EXPECT_FALSE(has_int_form(AluOp::kDivide));
 }

@@ -245,6 +245,11 @@ bool suits_twin(Words a, Words b, ptrdiff_t n) {
 
 bool in_bits(AluOp op) { return is_bitwise(op) || op == AluOp::kBypass; }
 
+/// Operators on whole numbers that are rare enough to be computed one by one.
+bool has_int_twin(AluOp op) {
+  return has_int_form(op) && op != AluOp::kPower && op != AluOp::kAbsMax && op != AluOp::kAbsMin;
+}
+
 }  // namespace
 
 void alu_bits_block(AluOp op, Words a, Words b, uint32_t* d, ptrdiff_t n, int bits) {
@@ -256,7 +261,7 @@ void alu_bits_block(AluOp op, Words a, Words b, uint32_t* d, ptrdiff_t n, int bi
 void alu_int_block(AluOp op, Words a, Words b, uint32_t* d, ptrdiff_t n, bool is_signed) {
   if (is_bitwise(op)) return alu_bits_block(op, a, b, d, n, 32);
   if (n <= 0) return;
-  if (has_int_form(op) && suits_twin(a, b, n)) return HWY_DYNAMIC_DISPATCH(IntTwin)(op, a, b, d, n, is_signed);
+  if (has_int_twin(op) && suits_twin(a, b, n)) return HWY_DYNAMIC_DISPATCH(IntTwin)(op, a, b, d, n, is_signed);
   by_definition(a, b, d, n, [=](uint32_t x, uint32_t y) { return alu_int(op, x, y, is_signed); });
 }
 

@@ -212,6 +212,11 @@ def min(x, axis, dtype=None, keepdims=False):
     return _reduce(ops.OPERATORS["minimum"], x, axis, dtype, keepdims)
 
 
+# The stub names them as operators too (tensor_scalar_reduce: nl.add, nl.multiply, nl.max or nl.min).
+_core.register_op(max, "maximum", None)
+_core.register_op(min, "minimum", None)
+
+
 def all(x, axis, dtype=None, keepdims=False):
     """1 where every element of the last axes is not zero."""
     return _reduce(ops.OPERATORS["logical_and"], x, axis, dtype, keepdims)

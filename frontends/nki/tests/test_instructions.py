@@ -549,3 +549,29 @@ def test_not_on_this_chip(monkeypatch):
         nki.jit(kernel)(np.ones((4, 4), F32))
     with pytest.raises(RuleError, match="ISA1.*trn1"):
         nki.jit(lambda x: nisa.quantize_mx(x, x, x))(np.ones((4, 4), F32))
+
+
+def test_names_and_axes_are_taken_as_python_means_them(apply):
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+    def largest(t):
+        out = nl.ndarray((4, 1), nl.float32)
+        nisa.tensor_reduce(out, nl.max, t, axis=np.int64(1))  # the stub names nl.max as an operator
+        return out
+
+    np.testing.assert_array_equal(apply(largest, x), x.max(1, keepdims=True))
+    with pytest.raises(TypeError, match="name"):
+        apply(lambda t: nisa.tensor_copy(t, t, name=3), x)
+
+
+def test_a_transpose_within_psum_is_the_vector_engines(apply):
+    """ "Vector Engine nc_transpose can read/write from/to either SBUF or PSUM" """
+    x = np.arange(1024, dtype=np.float32).reshape(32, 32)
+
+    def turned(t):
+        a, b = (nl.ndarray((32, 32), nl.float32, buffer=nl.psum) for _ in range(2))
+        nisa.tensor_copy(a, t)
+        nisa.nc_transpose(b, a)
+        return nl.copy(b)
+
+    np.testing.assert_array_equal(apply(turned, x), x.T)
