@@ -2,7 +2,6 @@
 // Handles of recorded instructions, and the edges between instructions that users ask for.
 #include "recording.h"
 #include "sterna/base/text.h"
-#include "sterna/isa/control.h"
 
 namespace sterna::python {
 
@@ -47,41 +46,10 @@ PyType_Spec spec = {"sterna._core.NkiInstruction", sizeof(HandleObject), 0,
 
 }  // namespace
 
-/// Every region that is open at `producer` is open at `consumer` too.
-static bool in_scope(const Stream& stream, uint32_t producer, uint32_t consumer) {
-  int64_t opened = 0;  // of those since producer, how many are open
-  for (uint32_t i = producer + 1; i < consumer; ++i) {
-    const uint8_t opcode = stream[i].opcode;
-    if (opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
-        opcode == control::If::info.opcode)
-      ++opened;
-    else if (opcode == control::End::info.opcode && --opened < 0)
-      return false;
-  }
-  return true;
-}
-
 bool Recording::add_edge(uint32_t producer, uint32_t consumer) {
-  if (producer < consumer && consumer < builder.size()) {
-    const Stream& stream = builder.program().cores[static_cast<size_t>(builder.core())];
-    if (!in_scope(stream, producer, consumer)) {
-      Fault fault(
-          FaultKind::kRuleBroken, "SCHED3",
-          "An instruction cannot wait for one in a dynamic loop (nl.fori_loop, nl.while_loop) that it is not in "
-          "itself: how often that one runs is not known.");
-      fault.site = stream[consumer].site;
-      raise_here(*this, std::move(fault));
-      return false;
-    }
-    builder.program().edges.push_back({producer, consumer, static_cast<uint32_t>(builder.core())});
-    return true;
-  }
-  Fault fault(
-      FaultKind::kBadInput, "SCHED2",
-      "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
-  if (consumer < builder.size())
-    fault.site = builder.program().cores[static_cast<size_t>(builder.core())][consumer].site;
-  raise_here(*this, std::move(fault));
+  Status status = builder.add_edge(producer, consumer);
+  if (status) return true;
+  raise_here(*this, std::move(status.error()));
   return false;
 }
 

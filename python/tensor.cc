@@ -38,17 +38,16 @@ Py_ssize_t tensor_length(PyObject* object) {
   return t->view.ndim > 0 ? t->view.dims[0].count : 0;
 }
 
-/// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative). Of one element
-/// it rather means the value, which nobody knows while a kernel is recorded.
+/// `if tensor:` asks in kernels whether there is one (nki-library does, where None is the alternative, also of tensors
+/// with one element). Its value nobody knows while a kernel is recorded, so the remark says what was not looked at.
 int tensor_bool(PyObject* object) {
   const TensorObject* t = tensor_of(object);
-  if (t->view.elements() == 1) {
-    PyErr_SetString(PyExc_TypeError,
-                    "a tensor has no truth value while a kernel is recorded; load it into a register first");
-    return -1;
-  }
-  const bool good = t->recording->self->compat(FaultKind::kWrongType, "TRUTH1",
-                                               "The truth of a tensor is that it is there; write `is not None`.");
+  const bool one = t->wide == nullptr && t->view.elements() == 1;
+  const bool good = t->recording->self->compat(
+      FaultKind::kWrongType, "TRUTH1",
+      one ? "The truth of a tensor is that it is there, its one element is not looked at; write `is not None`, or load "
+            "the element into a register to branch on it."
+          : "The truth of a tensor is that it is there; write `is not None`.");
   return good ? 1 : -1;
 }
 

@@ -26,11 +26,6 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   return out;
 }
 
-bool opens_region(uint8_t opcode) {
-  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
-         opcode == control::If::info.opcode;
-}
-
 /// The stream is larger than the caches, and its records lie one behind the other: fetches as many bytes as this record
 /// has from a few records further on. Nothing is read, so the end of a block does not matter.
 void fetch_ahead(const RecordHeader& header) {
@@ -83,7 +78,7 @@ Result<Executor::State> Executor::advance(size_t end) {
       if (at_ >= end) return State::kDone;
     }
     const RecordHeader& header = records[at_];
-    if (opens_region(header.opcode)) {
+    if (control::opens_region(header.opcode)) {
       STERNA_TRY(enter_region(header));
       continue;
     }
@@ -179,7 +174,7 @@ Result<size_t> Executor::region_end(size_t begin) const {
   const Stream& records = stream();
   int depth = 0;
   for (size_t i = begin; i < records.size(); ++i) {
-    if (opens_region(records[i].opcode)) ++depth;
+    if (control::opens_region(records[i].opcode)) ++depth;
     if (records[i].opcode == control::End::info.opcode && --depth == 0) return i;
   }
   return Fault(FaultKind::kBadInput, "REGION2", "A region is not closed.");

@@ -207,4 +207,9 @@ struct DevicePrint {
 using Instructions =
     InstructionList<Alloc, RegisterMove, RegisterLoad, RegisterStore, Loop, While, If, End, DevicePrint>;
 
+/// A record of this opcode opens a region, which an End closes.
+inline bool opens_region(uint8_t opcode) {
+  return opcode == Loop::info.opcode || opcode == While::info.opcode || opcode == If::info.opcode;
+}
+
 }  // namespace sterna::control

@@ -34,7 +34,7 @@ void Builder::warn(std::string_view rule, std::string_view message) {
 
 void Builder::set_cores(int count) {
   while (cores() < count) program_.cores.emplace_back(buffers_);
-  open_regions_.resize(static_cast<size_t>(count), 0);
+  regions_.resize(static_cast<size_t>(count));
   rules_.cores = count;
 }
 
@@ -170,16 +170,16 @@ Status Builder::commit(uint32_t label) {
   open_->site = site_;
   open_->label = label;
   touch(row, body, *open_);
-  int& open_regions = open_regions_[static_cast<size_t>(core_)];
-  if (row.info.opcode == control::Loop::info.opcode || row.info.opcode == control::While::info.opcode ||
-      row.info.opcode == control::If::info.opcode)
-    ++open_regions;
-  if (row.info.opcode == control::End::info.opcode && --open_regions < 0) {
-    open_regions = 0;
+  if (!regions_[static_cast<size_t>(core_)].add(static_cast<uint32_t>(stream().size()), row.info.opcode))
     return Fault(FaultKind::kBadInput, "REGION1", "'end' without an open region.");
-  }
   stream().push(open_);
   open_ = nullptr;
+  return {};
+}
+
+Status Builder::add_edge(uint32_t producer, uint32_t consumer) {
+  STERNA_TRY(check_edge(stream(), regions_[static_cast<size_t>(core_)], producer, consumer));
+  program_.edges.push_back({producer, consumer, static_cast<uint32_t>(core_)});
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "sterna/hardware/chip.h"
 #include "sterna/machine/machine.h"
 #include "sterna/program/program.h"
+#include "sterna/program/regions.h"
 
 namespace sterna {
 
@@ -56,11 +57,13 @@ class Builder {
     return commit();
   }
 
+  /// `consumer` waits for `producer`; both are records of this core. Faults: SCHED2, SCHED3 (check_edge).
+  Status add_edge(uint32_t producer, uint32_t consumer);
   void add_result(uint32_t tensor) { program_.results.push_back(tensor); }
   size_t size() const { return stream().size(); }
   std::vector<Warning>& warnings() { return warnings_; }
   void warn(std::string_view rule, std::string_view message);
-  int open_regions() const { return open_regions_[static_cast<size_t>(core_)]; }
+  int open_regions() const { return regions_[static_cast<size_t>(core_)].depth(); }
 
  private:
   Stream& stream() { return program_.cores[static_cast<size_t>(core_)]; }
@@ -79,7 +82,7 @@ class Builder {
   RecordHeader* open_ = nullptr;
   const TableRow* open_row_ = nullptr;
   int core_ = 0;
-  std::vector<int> open_regions_ = {0};  // by core
+  std::vector<Regions> regions_{1};  // by core
   // The shared HBM tensors of one name, in the order in which they were made, and how many of them each core made.
   struct SharedTensors {
     std::vector<uint32_t> ids;

@@ -8,6 +8,7 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/program/regions.h"
 #include "sterna/program/text_names.h"
 
 namespace sterna {
@@ -109,8 +110,8 @@ class Checker {
     for (int core = 0; core < rules_.cores; ++core) {
       rules_.core = core;
       records(program_.cores[static_cast<size_t>(core)]);
+      edges();
     }
-    edges();
     return std::move(faults_);
   }
 
@@ -172,7 +173,7 @@ class Checker {
   }
 
   void records(const Stream& stream) {
-    int depth = 0;
+    regions_ = {};
     uint32_t opened = 0;
     for (size_t i = 0; i < stream.size(); ++i) {
       const RecordHeader& h = stream[i];
@@ -188,17 +189,11 @@ class Checker {
         s.error().message = cat(row.info.mnemonic, " (record ", i, "): ", s.error().message);
         add(std::move(s.error()), h.site);
       }
-      if (h.opcode == control::Loop::info.opcode || h.opcode == control::While::info.opcode ||
-          h.opcode == control::If::info.opcode) {
-        ++depth;
-        opened = h.site;
-      }
-      if (h.opcode == control::End::info.opcode && --depth < 0) {
-        depth = 0;
+      if (control::opens_region(h.opcode)) opened = h.site;
+      if (!regions_.add(static_cast<uint32_t>(i), h.opcode))
         add("REGION1", cat("Record ", i, " is an 'end' without an open region."), h.site);
-      }
     }
-    if (depth > 0) add("REGION2", "A region is not closed.", opened);
+    if (regions_.depth() > 0) add("REGION2", "A region is not closed.", opened);
   }
 
   Status record(const TableRow& row, const RecordHeader& h) {
@@ -275,15 +270,27 @@ class Checker {
     }
   }
 
+  /// Those of this core; of a core that there is not, with the first.
   void edges() {
-    for (const ExtraEdge& e : program_.edges)
-      if (e.core >= program_.cores.size() || e.consumer >= program_.cores[e.core].size() || e.producer >= e.consumer)
+    for (const ExtraEdge& e : program_.edges) {
+      const bool of_none = e.core >= program_.cores.size();
+      if (of_none ? rules_.core != 0 : e.core != static_cast<uint32_t>(rules_.core)) continue;
+      const Stream* stream = of_none ? nullptr : &program_.cores[e.core];
+      if (of_none || e.consumer >= stream->size() || e.producer >= e.consumer) {
         add("PRG7", cat("The edge ", e.producer, " -> ", e.consumer, " does not lead forward between two records."));
+        continue;
+      }
+      if (Status s = check_edge(*stream, regions_, e.producer, e.consumer); !s) {
+        const uint32_t site = s.error().site;
+        add(std::move(s.error()), site);
+      }
+    }
   }
 
   const Program& program_;
   Program* completed_;
   Rules rules_;
+  Regions regions_;  // of the core being checked
   std::vector<bool> allocated_;
   std::vector<Fault> faults_;
 };

@@ -88,6 +88,8 @@ TEST(CheckProgram, EachDamageIsNamed) {
       {"PRG6", [](Program& p) { record<control::Alloc>(p, 1).tensor.id = 1; }},
       {"PRG7", [](Program& p) { p.edges.push_back({3, 3}); }},
       {"PRG7", [](Program& p) { p.edges.push_back({3, 99}); }},
+      {"PRG7", [](Program& p) { p.edges.push_back({0, 1, 3}); }},
+      {"SCHED3", [](Program& p) { p.edges.push_back({kDynamicCopy, kScalar}); }},
       {"IDX4", [](Program& p) { record<vector_engine::TensorScalar>(p, kScalar).data.dims[1].count = 9; }},
       {"IDX4", [](Program& p) { record<vector_engine::TensorScalar>(p, kScalar).data.partition = 1; }},
       {"DYN4", [](Program& p) { p.dynamics[1].reg = 3; }},

@@ -6,8 +6,8 @@
 #include <deque>
 
 #include "sterna/base/text.h"
-#include "sterna/isa/control.h"
 #include "sterna/program/pack_lives.h"
+#include "sterna/program/regions.h"
 
 namespace sterna {
 namespace {
@@ -314,57 +314,6 @@ class Placer {
   size_t addressed_seen_ = 0;
   bool packed_ = false;  ///< every tensor has its place already
   int64_t next_ = 0, placed_bytes_ = 0;
-};
-
-/// The regions of a stream, to find how far a tensor's life reaches when a region comes back to it.
-class Regions {
- public:
-  explicit Regions(const Stream& stream) {
-    if (!any(stream)) return;
-    std::vector<uint32_t> open;
-    for (uint32_t i = 0; i < stream.size(); ++i) {
-      const uint8_t opcode = stream[i].opcode;
-      if (begins_region(opcode)) {
-        open.push_back(static_cast<uint32_t>(list_.size()));
-        list_.push_back({i, UINT32_MAX});
-      } else if (opcode == control::End::info.opcode && !open.empty()) {
-        list_[open.back()].second = i;
-        open.pop_back();
-      }
-    }
-  }
-
-  /// `first`, or the beginning of the outermost region that holds `first` and not `allocated`: what a trip leaves in
-  /// the tensor, the next one finds.
-  uint32_t retract(uint32_t allocated, uint32_t first) const {
-    for (auto at = std::upper_bound(list_.begin(), list_.end(), std::pair{allocated, UINT32_MAX});
-         at != list_.end() && at->first <= first; ++at)
-      if (at->second >= first) return at->first;
-    return first;
-  }
-
-  /// `until`, or the end of the outermost region that holds `until` and not `from`. A tensor allocated inside a region
-  /// begins anew in each trip, so inside it its last use is enough.
-  uint32_t extend(uint32_t from, uint32_t until) const {
-    for (auto at = std::upper_bound(list_.begin(), list_.end(), std::pair{from, UINT32_MAX});
-         at != list_.end() && at->first <= until; ++at)
-      if (at->second >= until) return at->second;
-    return until;
-  }
-
- private:
-  static bool begins_region(uint8_t opcode) {
-    return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
-           opcode == control::If::info.opcode;
-  }
-  static bool any(const Stream& stream) {
-    const WorkClasses& classes = stream.work_classes();
-    for (uint32_t id = 0; id < classes.size(); ++id)
-      if (begins_region(classes.example(id).opcode)) return true;
-    return false;
-  }
-
-  std::vector<std::pair<uint32_t, uint32_t>> list_;  // first and last record, by first
 };
 
 }  // namespace

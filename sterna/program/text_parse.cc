@@ -47,12 +47,8 @@ class Parser {
       builder_->set_core(core);
       if (builder_->open_regions() > 0)
         return last.fault("REGION2", "A region is not closed: an 'end' line is missing.");
-      for (const ExtraEdge& e : builder_->program().edges)
-        if (e.core >= static_cast<uint32_t>(builder_->cores()) ||
-            (e.core == static_cast<uint32_t>(core) && (e.consumer >= builder_->size() || e.producer >= e.consumer)))
-          return last.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer,
-                                         " must lead forward between two of the ", builder_->size(), " records."));
     }
+    for (const auto& [edge, line] : edges_) STERNA_TRY(add_edge(edge, line));
     if (options_.warnings != nullptr) *options_.warnings = std::move(builder_->warnings());
     return std::move(builder_->program());
   }
@@ -272,8 +268,20 @@ class Parser {
       STERNA_ASSIGN(const int64_t number, c.integer(0, kMostCores, "The core"));
       core = static_cast<uint32_t>(number);
     }
-    builder_->program().edges.push_back({static_cast<uint32_t>(producer), static_cast<uint32_t>(consumer), core});
+    edges_.push_back({{static_cast<uint32_t>(producer), static_cast<uint32_t>(consumer), core}, c.line()});
     return {};
+  }
+  /// Behind all records, for an edge may stand before those that it names.
+  Status add_edge(const ExtraEdge& e, int line) {
+    Cursor at("", line, file_);
+    if (e.core >= static_cast<uint32_t>(builder_->cores()))
+      return at.fault("TEXT4", cat("The edge is of core ", e.core, "; the program has ", builder_->cores(), "."));
+    builder_->set_core(static_cast<int>(e.core));
+    if (e.consumer >= builder_->size() || e.producer >= e.consumer)
+      return at.fault("TEXT4", cat("The edge ", e.producer, " -> ", e.consumer,
+                                   " must lead forward between two of the ", builder_->size(), " records."));
+    Status status = builder_->add_edge(e.producer, e.consumer);
+    return status ? std::move(status) : located(std::move(status.error()), at, 1);
   }
 
   Status instruction(Cursor& c, std::string_view mnemonic, int column) {
@@ -337,7 +345,8 @@ class Parser {
   std::optional<Builder> builder_;
   std::optional<text::FieldReader> fields_;
   text::TensorTable tensors_;
-  std::unordered_map<int64_t, uint32_t> sites_;  // number in the text to id
+  std::vector<std::pair<ExtraEdge, int>> edges_;  // with their lines
+  std::unordered_map<int64_t, uint32_t> sites_;   // number in the text to id
 };
 
 }  // namespace

@@ -17,11 +17,6 @@ namespace {
 /// An index of an offset tensor may itself be dynamic; deeper nesting than this is not a program.
 constexpr int kMaxNesting = 4;
 
-bool opens_region(uint8_t opcode) {
-  return opcode == control::Loop::info.opcode || opcode == control::While::info.opcode ||
-         opcode == control::If::info.opcode;
-}
-
 /// The index items that give `view` when the dims in `dropped` are whole numbers and the others slices; false if there
 /// are none.
 bool items_of(const View& view, const TensorInfo& tensor, const View& whole, unsigned dropped,
@@ -113,7 +108,7 @@ class Printer {
         continue;
       }
       line(cat(row.info.mnemonic, fields(row, header.body()), label_text(header), site_text(header)));
-      if (opens_region(header.opcode)) ++depth_;
+      if (control::opens_region(header.opcode)) ++depth_;
     }
     depth_ = 0;
   }

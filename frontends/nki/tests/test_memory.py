@@ -375,7 +375,6 @@ REFUSED = {
     "129 partitions": (lambda x: nl.ndarray((129, 1), nl.float32), RuleError),
     "negative size": (lambda x: nl.ndarray((2, -1), nl.float32), BadInput),
     "PSUM between banks": (lambda x: nl.ndarray((2, 2), nl.float32, buffer=nl.psum, address=(0, 64)), RuleError),
-    "truth of one element": (lambda x: bool(x[0:1, 0:1]), TypeError),
     "reshape count": (lambda x: x.reshape((7, 7)), BadInput),
     "permute the partition": (lambda x: nl.load(x).permute((1, 0)), BadInput),
     "deletion": (lambda x: x.__delitem__(0), (TypeError, AttributeError)),
@@ -395,6 +394,14 @@ def test_the_truth_of_a_tensor_is_that_it_is_there():
     kernel, x = refused(lambda x: seen.append(bool(x)))
     with pytest.warns(SternaWarning, match="TRUTH1"):
         kernel(x)
+    assert seen == [True]
+
+
+def test_the_truth_of_a_tensor_with_one_element_is_not_its_value():
+    seen = []
+    kernel, x = refused(lambda x: seen.append(bool(x[0, 0])))
+    with pytest.warns(SternaWarning, match="its one element is not looked at"):
+        kernel(np.zeros_like(x))
     assert seen == [True]
 
 
