@@ -43,19 +43,32 @@ int64_t named(const FieldSpec& field, PyObject* value) {
   return -1;
 }
 
+/// What nki.isa calls the enumeration of such a field.
+template <class E>
+constexpr const char* enumeration() {
+  if constexpr (std::is_same_v<E, EngineId>) return "engine";
+  if constexpr (std::is_same_v<E, ReduceCmd>) return "reduce_cmd";
+  if constexpr (std::is_same_v<E, DgeMode>) return "dge_mode";
+  if constexpr (std::is_same_v<E, OobMode>) return "oob_mode";
+  if constexpr (std::is_same_v<E, PerfMode>) return "matmul_perf_mode";
+}
+
+/// Plain numbers are taken as they are; a member of another enumeration is a mistake, whatever its number.
 template <class E>
 bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
   int64_t number;
+  if (PyLong_Check(value) && !PyLong_CheckExact(value) && std::strcmp(Py_TYPE(value)->tp_name, enumeration<E>()) != 0)
+    return wrong_type(field.name, cat("a member of nki.isa.", enumeration<E>()), value);
   if (std::is_same_v<E, PerfMode> && PyUnicode_Check(value) && (number = named(field, value)) >= 0) {
     *static_cast<E*>(at) = static_cast<E>(number);
     return true;
   }
   if (!fill_int(field, value, kInt32, &number)) return false;
   const auto known = static_cast<int64_t>(text::spellings(field.type).size());
-  if (number < 0 || number >= known) {
-    PyErr_SetString(PyExc_ValueError, cat("'", field.name, "' is ", number, ", which has no meaning").c_str());
-    return false;
-  }
+  if (number < 0 || number >= known)
+    return raise_argument(FaultKind::kBadInput, "ARG7",
+                          cat("'", field.name, "' is ", number, ", which has no meaning; give a member of nki.isa.",
+                              enumeration<E>(), "."));
   *static_cast<E*>(at) = static_cast<E>(number);
   return true;
 }
@@ -97,6 +110,15 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
   }
   *out = Scalar::of(number);
   return true;
+}
+
+/// Numbers are taken as Python takes them. A text would be true whatever it says, and what a tensor holds nobody knows.
+bool fill_bool(const FieldSpec& field, PyObject* value, bool* out) {
+  if (PyUnicode_Check(value) || PyBytes_Check(value) || Py_TYPE(value) == tensor_type)
+    return wrong_type(field.name, "True or False", value);
+  const int truth = PyObject_IsTrue(value);
+  *out = truth == 1;
+  return truth >= 0;
 }
 
 bool fill_pattern(const FieldSpec& field, PyObject* value, Pattern* out) {
@@ -157,16 +179,13 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
     case FieldType::kOobMode: return fill_enum<OobMode>(field, value, at);
     case FieldType::kPerfMode: return fill_enum<PerfMode>(field, value, at);
     case FieldType::kAccumulate: {
-      const int truth = PyObject_IsTrue(value);
-      *static_cast<AccumulateFlag*>(at) = truth == 1 ? AccumulateFlag::kAdd : AccumulateFlag::kOverwrite;
-      return truth >= 0;
+      bool add = false;
+      if (!fill_bool(field, value, &add)) return false;
+      *static_cast<AccumulateFlag*>(at) = add ? AccumulateFlag::kAdd : AccumulateFlag::kOverwrite;
+      return true;
     }
     case FieldType::kDType: return to_dtype(value, static_cast<DType*>(at));
-    case FieldType::kBool: {
-      const int truth = PyObject_IsTrue(value);
-      *static_cast<bool*>(at) = truth == 1;
-      return truth >= 0;
-    }
+    case FieldType::kBool: return fill_bool(field, value, static_cast<bool*>(at));
     case FieldType::kInt: {
       int64_t number;
       // Registers and offsets are 32 bits: the upper half of the unsigned range is the same bits.

@@ -148,6 +148,7 @@ struct Limits {
   Count gather_indices;          ///< most indices of local_gather in such a group
   Count gather_run;              ///< most adjoining elements for each of them
   Count gpsimd_send_elements;    ///< most elements a partition that GpSimd's DMA exchanges between cores
+  Count collective_channels;     ///< most channels of one ring of ranks
 };
 
 /// On which queue the model counts what no document assigns.
@@ -173,6 +174,7 @@ struct Features {
   Flag dma_transpose;
   Flag dma_indirect_transpose;
   Flag dma_priority;
+  Flag chunk_places;  ///< all_to_all_v puts received chunks where its metadata says
 };
 
 /// Which formula of sterna/timing gives an instruction's duration in cycles of its engine. N is the number of free

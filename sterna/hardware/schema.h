@@ -161,6 +161,7 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("limits.dge_transpose_last", l.dge_transpose_last, key::kElements, "its last axis");
   visit("limits.gather_transpose_rows", l.gather_transpose_rows, key::kElements, "rows come in multiples of this");
   visit("limits.gpsimd_send_elements", l.gpsimd_send_elements, key::kCount, "of a partition, exchanged by GpSimd");
+  visit("limits.collective_channels", l.collective_channels, key::kCount, "of one ring of ranks");
   visit("limits.gpsimd_core_partitions", l.gpsimd_core_partitions, key::kCount, "served by one GpSimd core");
   visit("limits.gather_indices", l.gather_indices, key::kElements, "local_gather, of one GpSimd core");
   visit("limits.gather_run", l.gather_run, key::kElements, "local_gather, adjoining elements for each index");
@@ -187,6 +188,7 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("features.dma_transpose", f.dma_transpose, key::kFeature, "");
   visit("features.dma_indirect_transpose", f.dma_indirect_transpose, key::kFeature, "gather, then transpose");
   visit("features.dma_priority", f.dma_priority, key::kFeature, "classes of traffic");
+  visit("features.chunk_places", f.chunk_places, key::kFeature, "all_to_all_v with has_rdispls");
 }
 
 /// The same for the constants of one instruction; keys are relative to its table.

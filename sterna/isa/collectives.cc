@@ -38,7 +38,10 @@ Result<std::vector<int>> partners(uint8_t opcode, const void* record, const Mach
 }
 
 Status RankId::check(const Rules&) { return control::check_register(dst, "dst"); }
-Status RingRankId::check(const Rules&) { return control::check_register(dst, "dst"); }
+Status RingRankId::check(const Rules& r) {
+  STERNA_TRY(check_channel(r, channel));
+  return control::check_register(dst, "dst");
+}
 
 Status RingRankId::execute(Machine& m) const {
   STERNA_ASSIGN(const RankLists lists, parse_ranks(m.text(group.id)));

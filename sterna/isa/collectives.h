@@ -26,21 +26,23 @@ struct Part {
 using Parts = std::span<const Part>;
 
 /// What every collective I that moves data has: it goes from `src` of some ranks to `dst` of others. I adds its fields
-/// and a check_sizes(). This base holds none of the fields itself, since the table asks for structs of standard layout,
+/// and a check_more(). This base holds none of the fields itself, since the table asks for structs of standard layout,
 /// which have all their fields in one class.
 template <class I, bool kSbuf>
 struct Exchange {
   template <class... More>
   static constexpr auto fields_with(std::string_view dst, std::string_view src, const More&... more) {
-    return std::tuple{out("dst", &I::dst, dst), in("src", &I::src, src), more...};
+    return std::tuple{out("dst", &I::dst, dst), in("src", &I::src, src), more...,
+                      option("priority", &I::priority, "queue priority, -1: none")};
   }
   static constexpr auto group_field(std::string_view doc = "lists of ranks") { return option("group", &I::group, doc); }
   static constexpr auto op_field() { return option("op", &I::op, "add, minimum or maximum"); }
 
-  Status check(const Rules&) const {
+  Status check(const Rules& r) const {
     if constexpr (requires(I i) { i.op; }) STERNA_TRY(check_reduction(self().op));
+    STERNA_TRY(check_priority(r, self().priority));
     STERNA_TRY(check_places(self().dst, self().src, kSbuf));
-    return self().check_sizes();
+    return self().check_more(r);
   }
   /// A collective is executed for all its ranks at once, never by one of them.
   Status execute(Machine&) const {
@@ -59,8 +61,9 @@ struct AllReduce : Exchange<AllReduce, kHbmOrSbuf> {
   View dst, src;
   NameRef group;
   AluOp op = AluOp::kAdd;
+  int32_t priority = kNoPriority;
   static constexpr auto fields() { return fields_with("result", "this rank's part", group_field(), op_field()); }
-  Status check_sizes() const { return check_same(dst, src); }
+  Status check_more(const Rules&) const { return check_same(dst, src); }
 };
 
 /// dst = the ranks' src one behind the other along `dim`.
@@ -68,12 +71,15 @@ struct AllGather : Exchange<AllGather, kHbmOrSbuf> {
   static constexpr Info info{"all_gather", 0x99, "dst = the ranks' src in a row", "nki.collectives.all_gather"};
   View dst, src;
   NameRef group;
-  int32_t dim = 0;
+  int32_t dim = 0, priority = kNoPriority;
   static constexpr auto fields() {
     return fields_with("result", "this rank's part", group_field(),
                        option("dim", &AllGather::dim, "dimension that grows"));
   }
-  Status check_sizes() const { return check_dim(dst, dim, true); }
+  Status check_more(const Rules&) const {
+    STERNA_TRY(check_dim(dst, dim, true));
+    return check_joined(dst, src, dim);
+  }
 };
 
 /// dst = this rank's part along `dim` of the reduction of the ranks' src.
@@ -83,12 +89,12 @@ struct ReduceScatter : Exchange<ReduceScatter, kHbmOrSbuf> {
   View dst, src;
   NameRef group;
   AluOp op = AluOp::kAdd;
-  int32_t dim = 0;
+  int32_t dim = 0, priority = kNoPriority;
   static constexpr auto fields() {
     return fields_with("result", "this rank's operand", group_field(), op_field(),
                        option("dim", &ReduceScatter::dim, "dimension that is split"));
   }
-  Status check_sizes() const { return check_dim(src, dim, false); }
+  Status check_more(const Rules&) const { return check_dim(src, dim, false); }
 };
 
 /// Part j of rank i's dst along `dim` = part i of rank j's src.
@@ -96,12 +102,12 @@ struct AllToAll : Exchange<AllToAll, kHbmOnly> {
   static constexpr Info info{"all_to_all", 0x9b, "ranks exchange parts", "nki.collectives.all_to_all"};
   View dst, src;
   NameRef group;
-  int32_t dim = 0;
+  int32_t dim = 0, priority = kNoPriority;
   static constexpr auto fields() {
     return fields_with("result", "this rank's parts", group_field(),
                        option("dim", &AllToAll::dim, "dimension that is split"));
   }
-  Status check_sizes() const {
+  Status check_more(const Rules&) const {
     STERNA_TRY(check_dim(src, dim, false));
     return check_same(dst, src);
   }
@@ -117,6 +123,7 @@ struct AllToAllV : Exchange<AllToAllV, kHbmOnly> {
   View dst, src, metadata;
   NameRef group;
   bool counts_known = false, has_places = false, uniform = false;
+  int32_t priority = kNoPriority;
   static constexpr auto fields() {
     using I = AllToAllV;
     return fields_with("receive buffer", "send buffer", inout("metadata", &I::metadata, "uint32: counts and places"),
@@ -124,7 +131,8 @@ struct AllToAllV : Exchange<AllToAllV, kHbmOnly> {
                        option("has_places", &I::has_places, "the fourth row says where chunks go"),
                        option("uniform", &I::uniform, "every rank gets the same chunk (all_gather_v)"));
   }
-  Status check_sizes() const {
+  Status check_more(const Rules& r) const {
+    STERNA_TRY(check_chunks(r, has_places, uniform));
     STERNA_TRY(check_flat(dst, "dst"));
     STERNA_TRY(check_flat(src, "src"));
     return check_metadata(metadata);
@@ -137,11 +145,12 @@ struct Permute : Exchange<Permute, kHbmOnly> {
                              "nki.collectives.collective_permute"};
   View dst, src;
   NameRef pairs;
+  int32_t priority = kNoPriority;
   static constexpr auto fields() {
     return fields_with("where the source's tensor goes", "what the target gets",
                        option("pairs", &Permute::pairs, "[source, target] ranks"));
   }
-  Status check_sizes() const { return check_same(dst, src); }
+  Status check_more(const Rules&) const { return check_same(dst, src); }
 };
 
 /// dst of a rank's successor in its list = src, or src op src1.
@@ -151,7 +160,7 @@ struct PermuteRing : Exchange<PermuteRing, kHbmOrSbuf> {
   View dst, src, src1;
   NameRef group;
   AluOp op = AluOp::kAdd;
-  int32_t channel = 0;
+  int32_t channel = 0, priority = kNoPriority;
   static constexpr auto fields() {
     using I = PermuteRing;
     return fields_with("where the predecessor's tensor goes", "what the successor gets",
@@ -159,7 +168,8 @@ struct PermuteRing : Exchange<PermuteRing, kHbmOrSbuf> {
                        group_field("lists of ranks, each a ring"), op_field(),
                        option("channel", &I::channel, "channel of the ring"));
   }
-  Status check_sizes() const {
+  Status check_more(const Rules& r) const {
+    STERNA_TRY(check_channel(r, channel));
     if (!src1.empty()) {
       STERNA_TRY(check_places(src1, src, true));
       STERNA_TRY(check_same(src1, src));

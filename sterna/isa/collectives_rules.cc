@@ -47,6 +47,37 @@ Status check_divides(const View& view, int dim, int64_t n) {
                    ", one for each rank of the group."));
 }
 
+Status check_joined(const View& dst, const View& src, int dim) {
+  for (const View* v : {&dst, &src})
+    if (v->on_chip() && v->ndim != 2)
+      return Fault(FaultKind::kRuleBroken, "CC5",
+                   cat("all_gather in SBUF takes tensors of two dimensions, not ", shape_text(*v), "."));
+  if (dst.ndim != src.ndim) return {};
+  for (int d = 0; d < dst.ndim; ++d)
+    if (d != dim && dst.dims[d].count != src.dims[d].count)
+      return Fault(FaultKind::kRuleBroken, "CC5",
+                   cat("all_gather joins tensors ", shape_text(src), " along dimension ", dim, "; dst ",
+                       shape_text(dst), " differs in another dimension."));
+  return {};
+}
+
+Status check_chunks(const Rules& rules, bool has_places, bool uniform) {
+  if (!uniform && has_places && !rules.chip->features.chunk_places)
+    return Fault(FaultKind::kNotOnThisChip, "CC17",
+                 "all_to_all_v supports has_rdispls=True with a NeuronSwitch only (trn3); leave it out.");
+  if (uniform && has_places)
+    return Fault(FaultKind::kRuleBroken, "CC17", "all_gather_v does not support has_rdispls=True; leave it out.");
+  if (uniform && rules.cores != 2)
+    return Fault(FaultKind::kRuleBroken, "CC17", "all_gather_v runs on two cores only (LNC=2): call kernel[2].");
+  return {};
+}
+
+Status check_channel(const Rules& rules, int32_t channel) {
+  const int64_t channels = rules.chip->limits.collective_channels;
+  if (channel >= 0 && channel < channels) return {};
+  return Fault(FaultKind::kRuleBroken, "CC16", cat("Channel ", channel, ": channels are 0 to ", channels - 1, "."));
+}
+
 Status check_reduction(AluOp op) {
   if (op == AluOp::kAdd || op == AluOp::kMinimum || op == AluOp::kMaximum) return {};
   return Fault(FaultKind::kRuleBroken, "CC6",

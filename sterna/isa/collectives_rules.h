@@ -2,7 +2,7 @@
 // Rules that several collectives share.
 #pragma once
 
-#include "sterna/isa/instruction.h"
+#include "sterna/isa/rules.h"
 
 namespace sterna::collectives {
 
@@ -14,6 +14,14 @@ Status check_dim(const View& view, int32_t dim, bool free_dim);
 Status check_same(const View& dst, const View& src);
 /// CC5: n equal parts along `dim`, one for each rank of the group.
 Status check_divides(const View& view, int dim, int64_t n);
+/// CC5: in SBUF of two dimensions; along the dimensions other than `dim`, dst is as src. In HBM another number of
+/// dimensions, as of a dst with one for the ranks, is a view of the same elements.
+Status check_joined(const View& dst, const View& src, int dim);
+/// CC17, the documents' "current limitations" of chunks: `uniform` (all_gather_v) on two cores and without places;
+/// places on some chips only.
+Status check_chunks(const Rules& rules, bool has_places, bool uniform);
+/// CC16: a channel of the ring.
+Status check_channel(const Rules& rules, int32_t channel);
 /// CC6: add, minimum or maximum.
 Status check_reduction(AluOp op);
 /// CC2: the elements of a buffer of chunks adjoin. CC7: `metadata` holds uint32.

@@ -24,13 +24,13 @@ inline Status check_rank(const Rules& r, int32_t rank, std::string_view what) {
 ///
 /// Shapes  src, dst: equal; the sender's src and the receiver's dst too
 /// Types   equal, bits are kept
-/// Rules   SR1 (both in SBUF) SR2 (shapes) SR3 (types) SR4 (size by gpsimd_dma) SR5 (the two sides agree) LNC3 (ranks)
-/// Source  nki.isa.sendrecv (SDK 2.32)
+/// Rules   SR1 (both in SBUF) SR2 (shapes) SR3 (types) SR4 (size by gpsimd_dma) SR5 (the two sides agree) SR6 (engine)
+/// LNC3 (ranks) Source  nki.isa.sendrecv (SDK 2.32)
 struct SendRecv {
   static constexpr Info info{"sendrecv", 0x90, "two cores exchange tiles", "nki.isa.sendrecv"};
-  static constexpr int32_t kGpSimdDma = 2;  // nki.isa.dma_engine
+  static constexpr int32_t kDma = 1, kGpSimdDma = 2;  // nki.isa.dma_engine
   View src, dst;
-  int32_t send_to_rank = 0, recv_from_rank = 0, pipe_id = 0, dma_engine = 1;
+  int32_t send_to_rank = 0, recv_from_rank = 0, pipe_id = 0, dma_engine = kDma;
 
   static constexpr auto fields() {
     using I = SendRecv;
@@ -46,6 +46,9 @@ struct SendRecv {
       if (view->empty() || view->memory != Memory::kSbuf)
         return Fault(FaultKind::kRuleBroken, "SR1",
                      cat("'", what, "' of sendrecv must be in SBUF. Copy it there first."));
+    if (dma_engine != kDma && dma_engine != kGpSimdDma)
+      return Fault(FaultKind::kBadInput, "SR6",
+                   cat("'dma_engine' is ", dma_engine, "; give nki.isa.dma_engine.dma or .gpsimd_dma."));
     STERNA_TRY(check_rank(r, send_to_rank, "send_to_rank"));
     STERNA_TRY(check_rank(r, recv_from_rank, "recv_from_rank"));
     if (src.rows() != dst.rows() || src.cols() != dst.cols())

@@ -22,11 +22,7 @@ inline Status check_reach(const View& v, std::string_view what) {
 
 /// DMA5, DMA6: priorities and hardware descriptor generation exist on this chip.
 inline Status check_queue(const Rules& r, int32_t priority, DgeMode mode) {
-  if (priority >= 0 && !r.chip->features.dma_priority)
-    return Fault(FaultKind::kNotOnThisChip, "DMA5", "DMA priorities do not exist on this chip; leave 'priority' out.");
-  if (const int64_t priorities = r.chip->limits.dma_priorities; priority >= priorities)
-    return Fault(FaultKind::kRuleBroken, "DMA5",
-                 cat("A DMA priority is 0 to ", priorities - 1, ", not ", priority, "."));
+  STERNA_TRY(check_priority(r, priority));
   if (mode == DgeMode::kHardware && !r.chip->features.hardware_dge)
     return Fault(FaultKind::kNotOnThisChip, "DMA6",
                  "Hardware descriptor generation does not exist on this chip; use dge_mode unknown or swdge.");
@@ -62,7 +58,7 @@ inline Status check_dynamic_place(const Rules& r, const View& v, DgeMode mode, s
 struct DmaCopy {
   static constexpr Info info{"dma_copy", 0x80, "dst takes src's elements in order", "nki.isa.dma_copy"};
   View dst, src;
-  int32_t priority = -1;
+  int32_t priority = kNoPriority;
   OobMode oob_mode = OobMode::kError;
   DgeMode dge_mode = DgeMode::kUnknown;
   EngineId engine = EngineId::kUnknown;
@@ -144,7 +140,7 @@ struct DmaTranspose {
   static constexpr Info info{"dma_transpose", 0x81, "dst = src with its axes turned round", "nki.isa.dma_transpose"};
   View dst, src;
   Ints axes;
-  int32_t priority = -1;
+  int32_t priority = kNoPriority;
   DgeMode dge_mode = DgeMode::kUnknown;
   OobMode oob_mode = OobMode::kError;
 

@@ -215,6 +215,15 @@ uint32_t value_bits(DType type, double value) {
   return is_integer(type) ? integer_bits(type, value) : from_float_bits(type, static_cast<float>(value));
 }
 
+Status check_priority(const Rules& rules, int32_t priority) {
+  if (priority == kNoPriority) return {};
+  if (!rules.chip->features.dma_priority)
+    return Fault(FaultKind::kNotOnThisChip, "DMA5", "DMA priorities do not exist on this chip; leave 'priority' out.");
+  const int64_t most = rules.chip->limits.dma_priorities - 1;
+  if (priority >= 0 && priority <= most) return {};
+  return Fault(FaultKind::kRuleBroken, "DMA5", cat("A DMA priority is 0 to ", most, ", not ", priority, "."));
+}
+
 Work count_elements(const Rules&, EngineId engine, std::initializer_list<const View*> views) {
   Work w;
   w.engine = engine;

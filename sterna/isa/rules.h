@@ -57,6 +57,11 @@ Status check_rows(const View& view, const View& like, std::string_view what);
 /// SHAPE4: `view` has this many elements in a partition.
 Status check_cols(const View& view, int64_t cols, std::string_view what);
 
+/// A queue priority that nobody gave.
+inline constexpr int32_t kNoPriority = -1;
+/// DMA5: priorities exist on this chip, and this is one of them.
+Status check_priority(const Rules& rules, int32_t priority);
+
 /// Counts for an elementwise instruction over `views`; the first is the output.
 Work count_elements(const Rules& rules, EngineId engine, std::initializer_list<const View*> views);
 /// Counts for a DMA between two views.

@@ -145,14 +145,14 @@ ENUMS = {
     "reduce_cmd": {"idle": 0, "reset": 1, "reduce": 2, "reset_reduce": 3, "load_reduce": 4},
     "dge_mode": {"unknown": 0, "swdge": 1, "hwdge": 2, "none": 3},
     "oob_mode": {"error": 0, "skip": 1},
-    "matmul_perf_mode": {"none": 0, "double_row": 1},
+    "matmul_perf_mode": {"none": "none", "double_row": "double_row"},
     "nc_version": {"gen2": 2, "gen3": 3, "gen4": 4},
     "dma_engine": {"dma": 1, "gpsimd_dma": 2},
 }
 
 
 @pytest.mark.parametrize("name", ENUMS)
-def test_enumerations_have_the_documented_numbers(name):
+def test_enumerations_have_the_documented_values(name):
     kind = getattr(nisa, name)
     assert kind is getattr(nki.isa.constants, name)
     assert {member.name: member.value for member in kind} == ENUMS[name]

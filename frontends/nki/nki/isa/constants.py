@@ -49,11 +49,11 @@ class oob_mode(enum.IntEnum):
     skip = 1
 
 
-class matmul_perf_mode(enum.IntEnum):
+class matmul_perf_mode(str, enum.Enum):
     """Performance modes of nc_matmul."""
 
-    none = 0
-    double_row = 1
+    none = "none"
+    double_row = "double_row"
 
 
 class nc_version(enum.IntEnum):
