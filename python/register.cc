@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Python register: asking for its value executes what was recorded so far.
-#include "binding.h"
+#include <optional>
+
+#include "arguments.h"
 
 namespace sterna::python {
 
@@ -15,13 +17,23 @@ void dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
+/// What it holds now; none with a Python error set.
+std::optional<int32_t> look(PyObject* o) {
+  Recording& recording = *register_of(o)->recording->self;
+  Machine* machine = recording.look();
+  if (machine == nullptr) return {};
+  Result<int32_t> held = machine->read_reg(register_of(o)->id);
+  if (held) return *held;
+  raise_here(recording, std::move(held.error()));
+  return {};
+}
 int truth(PyObject* o) {
-  Machine* machine = register_of(o)->recording->self->look();
-  return machine ? machine->reg(register_of(o)->id) != 0 : -1;
+  const auto held = look(o);
+  return held ? *held != 0 : -1;
 }
 PyObject* number(PyObject* o) {
-  Machine* machine = register_of(o)->recording->self->look();
-  return machine ? PyLong_FromLong(machine->reg(register_of(o)->id)) : nullptr;
+  const auto held = look(o);
+  return held ? PyLong_FromLong(*held) : nullptr;
 }
 /// `if register == 0:` would be decided while the kernel is recorded, silently (dynamic loops guide: a register is no
 /// host-side value). Against None and the like it is what an object is.

@@ -26,6 +26,11 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   return out;
 }
 
+Status at_site(Status status, uint32_t site) {
+  if (!status && status.error().site == 0) status.error().site = site;
+  return status;
+}
+
 /// The stream is larger than the caches, and its records lie one behind the other: fetches as many bytes as this record
 /// has from a few records further on. Nothing is read, so the end of a block does not matter.
 void fetch_ahead(const RecordHeader& header) {
@@ -70,7 +75,8 @@ Result<Executor::State> Executor::advance(size_t end) {
   const Stream& records = stream();
   for (;;) {
     if (!regions_.empty() && at_ == regions_.back().close) {
-      STERNA_TRY(next_trip());
+      const uint32_t site = records[regions_.back().begin].site;
+      STERNA_TRY(at_site(next_trip(), site));
       continue;
     }
     if (regions_.empty()) {
@@ -79,7 +85,7 @@ Result<Executor::State> Executor::advance(size_t end) {
     }
     const RecordHeader& header = records[at_];
     if (control::opens_region(header.opcode)) {
-      STERNA_TRY(enter_region(header));
+      STERNA_TRY(at_site(enter_region(header), header.site));
       continue;
     }
     fetch_ahead(header);
@@ -180,31 +186,40 @@ Result<size_t> Executor::region_end(size_t begin) const {
   return Fault(FaultKind::kBadInput, "REGION2", "A region is not closed.");
 }
 
+/// Of a loop: a register, or the value.
+Result<int64_t> Executor::bound(int32_t value, RegisterRef reg) {
+  if (reg.id == UINT32_MAX) return int64_t{value};
+  STERNA_ASSIGN(const int32_t held, machine_.read_reg(reg.id));
+  return int64_t{held};
+}
+
+/// The condition of a while or an if.
+Result<bool> Executor::holds(const RecordHeader& header) {
+  const RegisterRef reg = header.opcode == control::While::info.opcode
+                              ? static_cast<const control::While*>(header.body())->reg
+                              : static_cast<const control::If*>(header.body())->reg;
+  STERNA_ASSIGN(const int32_t held, machine_.read_reg(reg.id));
+  return held != 0;
+}
+
 /// Opens the region whose first record is at at_, and goes to its first record or behind it.
 Status Executor::enter_region(const RecordHeader& header) {
   machine_.begin_instruction(header.site);
-  auto close = region_end(at_);
-  if (!close) {
-    close.error().site = header.site;
-    return Fault(std::move(close.error()));
-  }
-  Region region{at_, *close};
+  STERNA_ASSIGN(const size_t close, region_end(at_));
+  Region region{at_, close};
   bool runs = true;
   if (header.opcode == control::Loop::info.opcode) {
     const auto& loop = *static_cast<const control::Loop*>(header.body());
-    region.i = loop.low_reg.id == UINT32_MAX ? loop.low : machine_.reg(loop.low_reg.id);
-    region.high = loop.high_reg.id == UINT32_MAX ? loop.high : machine_.reg(loop.high_reg.id);
+    STERNA_ASSIGN(region.i, bound(loop.low, loop.low_reg));
+    STERNA_ASSIGN(region.high, bound(loop.high, loop.high_reg));
     region.step = loop.step;
     path_.add(region.i);
     path_.add(region.high);
     path_.add(region.step);
     runs = region.i < region.high;
     if (runs) machine_.set_reg(loop.reg.id, static_cast<int32_t>(region.i));
-  } else if (header.opcode == control::While::info.opcode) {
-    runs = machine_.reg(static_cast<const control::While*>(header.body())->reg.id) != 0;
-    path_.add(runs);
   } else {
-    runs = machine_.reg(static_cast<const control::If*>(header.body())->reg.id) != 0;
+    STERNA_ASSIGN(runs, holds(header));
     path_.add(runs);
   }
   regions_.push_back(region);
@@ -226,7 +241,7 @@ Status Executor::next_trip() {
     if (again)
       machine_.set_reg(static_cast<const control::Loop*>(header.body())->reg.id, static_cast<int32_t>(region.i));
   } else if (header.opcode == control::While::info.opcode) {
-    again = machine_.reg(static_cast<const control::While*>(header.body())->reg.id) != 0;
+    STERNA_ASSIGN(again, holds(header));
     path_.add(again);
   }
   if (again)

@@ -76,6 +76,8 @@ class Executor {
   Status execute(const RecordHeader& header, const TableRow& row);
   Result<bool> meet(const RecordHeader& header);
   Status enter_region(const RecordHeader& header);
+  Result<int64_t> bound(int32_t value, RegisterRef reg);
+  Result<bool> holds(const RecordHeader& header);
   Status next_trip();
   void leave_region();
   Result<size_t> region_end(size_t begin) const;

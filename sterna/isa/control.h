@@ -52,7 +52,11 @@ struct RegisterMove {
   }
   Status check(const Rules&) { return check_register(dst, "dst"); }
   Status execute(Machine& m) const {
-    m.set_reg(dst.id, src.id == UINT32_MAX ? value : m.reg(src.id));
+    int32_t given = value;
+    if (src.id != UINT32_MAX) {
+      STERNA_ASSIGN(given, m.read_reg(src.id));
+    }
+    m.set_reg(dst.id, given);
     return {};
   }
   Work work(const Rules&) const { return {}; }
@@ -120,8 +124,9 @@ struct RegisterStore {
   }
   Status execute(Machine& m) const {
     STERNA_ASSIGN(Operand d, m.write(dst, "dst"));
-    const auto word = static_cast<uint32_t>(m.reg(src.id));
-    const auto number = static_cast<float>(m.reg(src.id));
+    STERNA_ASSIGN(const int32_t held, m.read_reg(src.id));
+    const auto word = static_cast<uint32_t>(held);
+    const auto number = static_cast<float>(held);
     if (is_integer(dst.dtype))
       store_bits(d, 0, 0, 1, &word);
     else

@@ -38,7 +38,8 @@ Fault broken(std::string rule, std::string message) {
 
 Status check_reduced(const View& data, int64_t depth) {
   if (data.rows() > 0 && depth > 0) return {};
-  return broken("RED7", cat("data ", shape_text(data), " has nothing to reduce."));
+  return broken("RED7", cat("data ", shape_text(data), " has nothing to reduce, so the result has no value. ",
+                            "Leave the instruction out, or write dst with memset."));
 }
 
 Status check_tile(const Rules& rules, const View& view, std::string_view what) {

@@ -66,8 +66,8 @@ struct TensorTensor {
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
       const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
-      engine = (wide_integers() && !is_bitwise(op) && !psum) || (op == AluOp::kPower && !psum) ? EngineId::kGpSimd
-                                                                                               : EngineId::kVector;
+      const bool exact = wide_integers() && !is_bitwise(op) && !psum;
+      engine = exact || op == AluOp::kPower ? EngineId::kGpSimd : EngineId::kVector;
     }
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst, &data1, &data2});
   }
@@ -98,7 +98,7 @@ struct TensorTensor {
 /// Shapes  dst, data: [P, N]; operand0, operand1: immediate or (P, 1)
 /// Types   fp32 arithmetic, each step rounded once; bit operators on integers keep bits, of different widths as in
 ///         tensor_tensor. Their immediates are whole numbers that the widest of data and dst can hold
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 OPS1 (both operators of one class) TYPE1 BITS1
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 ENG3 OPS1 (both operators of one class) TYPE1 BITS1
 /// Source  nki.isa.tensor_scalar (SDK 2.32)
 struct TensorScalar {
   static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar",
@@ -143,7 +143,24 @@ struct TensorScalar {
     }
     if (engine == EngineId::kUnknown) engine = EngineId::kVector;
     STERNA_TRY(check_scatter(engine, dst));
-    return check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &data});
+    STERNA_TRY(check_engine(r, engine, {EngineId::kVector, EngineId::kScalar, EngineId::kGpSimd}, {&dst, &data}));
+    return check_operators(r);
+  }
+  /// ENG3: which engine has which operators.
+  Status check_operators(const Rules& r) const {
+    if (engine == EngineId::kVector) return {};
+    if (is_bitwise(op0) || is_bitwise(op1))
+      return Fault(
+          FaultKind::kRuleBroken, "ENG3",
+          cat("Bit operators of tensor_scalar run on the vector engine, not on the ", name(engine), " engine."));
+    if (engine == EngineId::kGpSimd && op0 != AluOp::kRsqrt && op1 != AluOp::kRsqrt)
+      return r.compat("ENG3", "By the documents tensor_scalar runs on the gpsimd engine for rsqrt only.");
+    const bool sum = op0 == AluOp::kAdd && op1 == AluOp::kBypass;
+    const bool product = op0 == AluOp::kMultiply && (op1 == AluOp::kBypass || op1 == AluOp::kAdd);
+    if (engine != EngineId::kScalar || sum || product) return {};
+    return r.compat("ENG3",
+                    cat("By the documents the scalar engine runs tensor_scalar with multiply, add, or multiply ",
+                        "and then add only, not with ", name(op0), " and ", name(op1), "."));
   }
   Status execute(Machine& m) const {
     STERNA_BIND(a, m.read(data, "data"));

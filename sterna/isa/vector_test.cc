@@ -86,6 +86,7 @@ TEST_F(Vector, TensorTensorRefusals) {
   EXPECT_REFUSED("SHAPE2", (TensorTensor{d, with({4, 2}, ramp(8)), s}));
   EXPECT_REFUSED("ENG1", (TensorTensor{d, s, s, AluOp::kAdd, EngineId::kScalar}));
   EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kAdd, EngineId::kGpSimd}));
+  EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kPower}));  // "runs on the GpSimd engine"
   EXPECT_REFUSED("ARG2", (TensorTensor{d, s, View{}}));
   EXPECT_REFUSED("UNINIT1", (TensorTensor{s, d, s}));
   View tall = make({128, 1});
@@ -216,6 +217,28 @@ TEST_F(Vector, BitOperatorsTakeWholeOperandsOnly) {
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseOr, Scalar::of(255.0)}));
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kBitwiseAnd, Scalar::of(-128.0)}));
   EXPECT_RUNS((TensorScalar{d, x, AluOp::kInvert, Scalar::of(0.5)}));  // not used
+}
+
+// "bitvec operators ... must run on Vector Engine"; scalar engine: multiply and add, multiply, add; gpsimd: "only
+// allowed for rsqrt".
+TEST_F(Vector, EnginesOfTensorScalar) {
+  const View x = with({4, 3}, ramp(12)), d = make({4, 3}), i = with({4, 3}, ramp(12), kI32), j = make({4, 3}, kI32);
+  const Scalar two = Scalar::of(2.0);
+  for (EngineId engine : {EngineId::kScalar, EngineId::kGpSimd})
+    EXPECT_REFUSED("ENG3", (TensorScalar{j, i, AluOp::kBitwiseAnd, two, false, AluOp::kBypass, {}, false, engine}));
+  const auto remarked = [&](AluOp op0, AluOp op1, EngineId engine) {
+    remarks_.clear();
+    TensorScalar scaled{d, x, op0, two, false, op1, op1 == AluOp::kBypass ? Scalar{} : two, false, engine};
+    EXPECT_RUNS(scaled);
+    return warned("ENG3");
+  };
+  EXPECT_FALSE(remarked(AluOp::kMultiply, AluOp::kAdd, EngineId::kScalar));
+  EXPECT_FALSE(remarked(AluOp::kMultiply, AluOp::kBypass, EngineId::kScalar));
+  EXPECT_FALSE(remarked(AluOp::kAdd, AluOp::kBypass, EngineId::kScalar));
+  EXPECT_FALSE(remarked(AluOp::kRsqrt, AluOp::kBypass, EngineId::kGpSimd));
+  EXPECT_FALSE(remarked(AluOp::kSubtract, AluOp::kMaximum, EngineId::kVector));
+  EXPECT_TRUE(remarked(AluOp::kAdd, AluOp::kMultiply, EngineId::kScalar));
+  EXPECT_TRUE(remarked(AluOp::kAdd, AluOp::kBypass, EngineId::kGpSimd));
 }
 
 TEST_F(Vector, TensorScalarRefusals) {

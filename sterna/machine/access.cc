@@ -26,7 +26,10 @@ int64_t index_at(const Operand& index, int64_t row, int64_t col) {
 }  // namespace
 
 Result<int64_t> Machine::read_index(const DynamicOffset& dynamic, int64_t row) {
-  if (dynamic.source == DynamicOffset::Source::kRegister) return static_cast<int64_t>(reg(dynamic.reg));
+  if (dynamic.source == DynamicOffset::Source::kRegister) {
+    STERNA_ASSIGN(const int32_t offset, read_reg(dynamic.reg));
+    return static_cast<int64_t>(offset);
+  }
   // Element `row` of the flattened (P, n) index tensor, row-major.
   const int64_t cols = dynamic.index.cols();
   STERNA_ASSIGN(Operand index, read_certain(dynamic.index, "offset"));
@@ -35,7 +38,8 @@ Result<int64_t> Machine::read_index(const DynamicOffset& dynamic, int64_t row) {
 
 Status Machine::read_indices(const DynamicOffset& dynamic, IndexOrder order, std::vector<int64_t>& out) {
   if (dynamic.source == DynamicOffset::Source::kRegister) {
-    std::fill(out.begin(), out.end(), int64_t{reg(dynamic.reg)});
+    STERNA_ASSIGN(const int32_t offset, read_reg(dynamic.reg));
+    std::fill(out.begin(), out.end(), int64_t{offset});
     return {};
   }
   STERNA_ASSIGN(Operand index, read_certain(dynamic.index, "offset"));

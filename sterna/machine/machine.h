@@ -221,7 +221,8 @@ class Machine {
   ReplayStep* noted_step() const { return noted_step_; }
 
   // --- registers and accumulators
-  int32_t reg(uint32_t id) const { return id < registers_.size() ? registers_[id] : 0; }
+  /// UNINIT2: a register that nothing was written to; it counts as 0 where the options let a run go on.
+  Result<int32_t> read_reg(uint32_t id);
   void set_reg(uint32_t id, int32_t value);
   using Accumulators = std::array<float, kMaxPartitions>;
   Accumulators& vector_accumulator() { return vector_accumulator_; }
@@ -292,7 +293,7 @@ class Machine {
   std::vector<std::shared_ptr<Storage>> free_storages_;
   std::shared_ptr<BufferPool> buffers_;
   Placed sbuf_, psum_;
-  std::vector<int32_t> registers_;
+  std::vector<std::optional<int32_t>> registers_;
   Accumulators vector_accumulator_{}, scalar_accumulator_{};
   std::unique_ptr<Generators> generators_;       // made when first used: few programs draw
   std::unique_ptr<RoundingGenerator> rounding_;  // null: to nearest even

@@ -235,7 +235,8 @@ TEST_F(MachineTest, IndicesComeRowByRowOrColumnByColumn) {
   EXPECT_EQ(*m_.read_index(d, 4), 11);
   m_.set_reg(9, -5);
   EXPECT_EQ(*m_.read_index({DynamicOffset::Source::kRegister, 9, {}, 1, 0}, 0), -5);
-  EXPECT_EQ(m_.reg(1000), 0);
+  EXPECT_EQ(rule_of(m_.read_reg(1000)), "UNINIT2");
+  EXPECT_EQ(rule_of(m_.read_reg(3)), "UNINIT2");
 }
 
 TEST_F(MachineTest, SnapshotsKeepBits) {

@@ -387,8 +387,12 @@ Result<View> pattern_view(const View& view, const TensorInfo& tensor, std::span<
   return two_dims(out);
 }
 
-WideView widened(const View& view) {
-  WideView out;
+namespace {
+
+/// The same view with room for another number of dimensions; those it has must fit.
+template <class To, class From>
+To resized(const From& view) {
+  To out;
   out.tensor = view.tensor;
   out.dtype = view.dtype;
   out.ndim = view.ndim;
@@ -401,34 +405,26 @@ WideView widened(const View& view) {
   return out;
 }
 
+}  // namespace
+
+WideView widened(const View& view) { return resized<WideView>(view); }
+
 Result<View> merge_leading(const WideView& view) {
-  WideView fitting = view;
-  if (view.ndim > kMaxDims) {
-    int64_t count = 1;
-    for (int d = 0; d <= view.ndim - kMaxDims; ++d) count *= view.dims[d].count;
-    auto merged = refit(view, 0, view.ndim - kMaxDims + 1, {&count, 1}, "merge");
-    if (view.elements() == 0) {  // nothing to walk; only the counts matter
-      merged = view;
-      merged->ndim = kMaxDims;
-      merged->dims[0] = {0, static_cast<int32_t>(count)};
-      std::copy_n(view.dims + view.ndim - kMaxDims + 1, kMaxDims - 1, merged->dims + 1);
-    }
-    if (!merged || count > std::numeric_limits<int32_t>::max())
-      return bad("VIEW3", cat("An instruction walks at most ", kMaxDims, " dimensions, and those of a view ",
-                              shape_text(view), " do not merge into so many; index it, or copy the tensor first."));
-    fitting = *merged;
+  if (view.ndim <= kMaxDims) return resized<View>(view);
+  const int first = view.ndim - kMaxDims;  // those up to it become one
+  int64_t count = 1;
+  for (int d = 0; d <= first; ++d) count *= view.dims[d].count;
+  const bool countable = count <= std::numeric_limits<int32_t>::max();
+  if (countable && view.elements() == 0) {  // nothing to walk; only the counts matter
+    WideView empty = view;
+    empty.ndim = kMaxDims;
+    empty.dims[0] = {0, static_cast<int32_t>(count)};
+    std::copy_n(view.dims + first + 1, kMaxDims - 1, empty.dims + 1);
+    return resized<View>(empty);
   }
-  View out;
-  out.tensor = view.tensor;
-  out.dtype = view.dtype;
-  out.ndim = fitting.ndim;
-  out.memory = view.memory;
-  out.kind = view.kind;
-  out.partition = view.partition;
-  out.dynamic = view.dynamic;
-  out.offset = view.offset;
-  std::copy_n(fitting.dims, fitting.ndim, out.dims);
-  return out;
+  if (auto merged = refit(view, 0, first + 1, {&count, 1}, "merge"); countable && merged) return resized<View>(*merged);
+  return bad("VIEW3", cat("An instruction walks at most ", kMaxDims, " dimensions, and those of a view ",
+                          shape_text(view), " do not merge into so many; index it, or copy the tensor first."));
 }
 
 bool free_contiguous(const View& view) {

@@ -339,8 +339,8 @@ def registers():
     c("register_move dst=$0 value=-7")("register_move dst=$1 src=$0")("register_move dst=$0 value=2147483647").section(
         "registers 2147483647 -7"
     ).write()
-    c = isa("register_move", "starts_at_zero", "a register that nobody wrote holds 0", registers=2)
-    c("register_move dst=$0 src=$1").section("registers 0 0").write()
+    c = isa("register_move", "never_written", "a register that nobody wrote holds whatever was there", registers=2)
+    c("register_move dst=$0 src=$1").fault("UNINIT2", "$1").write()
     c = isa("register_move", "no_register", "the destination must be there", registers=1)
     c("register_move value=1").fault("REG2", "dst").write()
     c = isa("register_load", "from_hbm_and_sbuf", "one element of HBM or SBUF", registers=2)
@@ -433,15 +433,15 @@ def regions():
     )("  register_load dst=$0 src=%x")("end")
     c.expect("n", "3").expect("x", "0").section("path 1 1 1 0").write()
     c = isa("while", "not_at_all", "a register that is zero at the start", registers=1)
-    c.tensor("x", "float32", (1, 1))("while reg=$0")("  memset dst=%x value=1")("end").expect("x", "?").section(
-        "path 0"
-    ).write()
+    c.tensor("x", "float32", (1, 1))("register_move dst=$0")("while reg=$0")("  memset dst=%x value=1")("end").expect(
+        "x", "?"
+    ).section("path 0").write()
     c = isa("while", "no_register", "the condition must be there", registers=1)
     c("while").fault("REG2").write()
     c = isa("if", "taken_and_not", "the region runs if the register is not zero", registers=2)
-    c("register_move dst=$0 value=-1").tensor("x", "float32", (1, 2))("if reg=$0")("  memset dst=%x[0:1, 0:1] value=1")(
-        "end"
-    )
+    c("register_move dst=$0 value=-1")("register_move dst=$1").tensor("x", "float32", (1, 2))("if reg=$0")(
+        "  memset dst=%x[0:1, 0:1] value=1"
+    )("end")
     c("if reg=$1")("  memset dst=%x[0:1, 1:2] value=1")("end").expect("x", "1 ?").section("path 1 0").write()
     c = isa("if", "inside_a_loop", "only the second time round", registers=2)
     c.tensor("x", "int32", (1, 1))("loop reg=$0 low=0 high=2")("  if reg=$0")("    register_store dst=%x src=$0")(
@@ -455,7 +455,7 @@ def regions():
         "end closes the innermost region: the last line belongs to the outer one",
         registers=2,
     )
-    c.tile("x", f32([[0]]))("register_move dst=$0 value=1")("if reg=$0")("  if reg=$1")(
+    c.tile("x", f32([[0]]))("register_move dst=$0 value=1")("register_move dst=$1")("if reg=$0")("  if reg=$1")(
         "    tensor_scalar dst=%x data=%x op0=add operand0=100"
     )("  end")
     c("  tensor_scalar dst=%x data=%x op0=add operand0=1")("end").expect("x", "1").write()

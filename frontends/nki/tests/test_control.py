@@ -7,7 +7,7 @@ import pytest
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from sterna import BadInput, RuleError, _core
+from sterna import BadInput, RuleError, SternaWarning, _core
 
 F32 = np.float32
 EAGER = pytest.mark.parametrize("eager", ["0", "1"])
@@ -136,6 +136,36 @@ def test_fori_loop_and_while_loop(mode):
         nl.while_loop(0, lambda condition: add(t, 1e6))
 
     np.testing.assert_array_equal(count_up(body)(X, START), X + F32(4 + 20 + 300))
+
+
+UNWRITTEN = {
+    "bound": lambda r, t: nl.fori_loop(0, r, lambda i: add(t, 1.0)),
+    "condition": lambda r, t: nl.while_loop(r, lambda c: c),
+    "value": lambda r, t: nisa.register_move(nisa.register_alloc(), r),
+    "store": lambda r, t: nisa.register_store(nl.ndarray((1, 1), nl.int32), r),
+    "offset": lambda r, t: nisa.tensor_copy(t[:, 0:1], t.ap([[4, 2], [1, 1]], 0, scalar_offset=r, indirect_dim=1)),
+    "python": lambda r, t: int(r),
+}
+
+
+@EAGER
+@pytest.mark.parametrize("use", UNWRITTEN)
+def test_a_register_is_written_before_it_is_read(use, mode, monkeypatch):
+    """register_alloc: "optionally initialize it"; without that it holds whatever was there."""
+
+    @nki.jit
+    def kernel(x):
+        t = nl.load(x)
+        UNWRITTEN[use](nisa.register_alloc(), t)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, t)
+        return out
+
+    with pytest.raises(RuleError, match=r"UNINIT2.*\$0.*register_move.*test_control.py"):
+        kernel(X)
+    monkeypatch.setenv("STERNA_UNINIT", "warn")
+    with pytest.warns(SternaWarning, match="UNINIT2"):
+        kernel(X)
 
 
 @EAGER
