@@ -216,6 +216,12 @@ uint32_t value_bits(DType type, double value) {
   return is_integer(type) ? integer_bits(type, value) : from_float_bits(type, static_cast<float>(value));
 }
 
+Status check_float_operand(const Rules& rules, const Scalar& operand, std::string_view what) {
+  if (!operand.is_view || operand.view.dtype == DType::kFloat32) return {};
+  return rules.compat("OPS5", cat("By the documents '", what, "' of arithmetic is float32; this tile is ",
+                                  name(operand.view.dtype), "."));
+}
+
 Status check_priority(const Rules& rules, int32_t priority) {
   if (priority == kNoPriority) return {};
   if (!rules.chip->features.dma_priority)

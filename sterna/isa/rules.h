@@ -57,6 +57,9 @@ Status check_rows(const View& view, const View& like, std::string_view what);
 /// SHAPE4: `view` has this many elements in a partition.
 Status check_cols(const View& view, int64_t cols, std::string_view what);
 
+/// OPS5: a (P, 1) operand of arithmetic is fp32 (nki.isa.tensor_scalar: "operand0 and operand1 must be float32").
+Status check_float_operand(const Rules& rules, const Scalar& operand, std::string_view what);
+
 /// A queue priority that nobody gave.
 inline constexpr int32_t kNoPriority = -1;
 /// DMA5: priorities exist on this chip, and this is one of them.

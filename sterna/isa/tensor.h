@@ -132,7 +132,7 @@ inline Status NcMatmul::check_double_row(const Rules& r) const {
 ///
 /// Shapes  data [P, N]; dst [N, P]; tensor engine: up to 128 x 128, SBUF to PSUM; vector engine: up to 32 x 32 blocks
 /// Types   bits are kept when dst has data's type
-/// Rules   TR1 (shapes) TR2 (tensor engine buffers) TR3 (vector engine size) ENG1
+/// Rules   TR1 (shapes) TR2 (tensor engine buffers) TR3 (vector engine size) TR4 (types) ENG1
 /// Source  nki.isa.nc_transpose (SDK 2.32); engine unknown: tensor when dst is in PSUM, else vector
 struct NcTranspose {
   static constexpr Info info{"nc_transpose", 0x61, "dst = data^T", "nki.isa.nc_transpose"};
@@ -151,6 +151,9 @@ struct NcTranspose {
     if (dst.rows() != data.cols() || dst.cols() != data.rows())
       return Fault(FaultKind::kRuleBroken, "TR1",
                    cat("dst ", shape_text(dst), " is not the transpose of data ", shape_text(data), "."));
+    if (dst.dtype != data.dtype)
+      STERNA_TRY(r.compat("TR4", cat("By the documents the result of nc_transpose has the type of its input: dst is ",
+                                     name(dst.dtype), ", data ", name(data.dtype), ".")));
     // The tensor engine where it can be, else the vector engine, which reads and writes either memory.
     const bool by_tensor = dst.memory == Memory::kPsum && data.memory == Memory::kSbuf;
     if (engine == EngineId::kUnknown) engine = by_tensor ? EngineId::kTensor : EngineId::kVector;

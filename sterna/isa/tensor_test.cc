@@ -210,6 +210,9 @@ TEST_F(TensorEngineTest, TransposeFlattensFreeAxesAndPicksItsEngine) {
   EXPECT_REFUSED("TR1", (NcTranspose{make({4, 6}, kBf16), x}));
   EXPECT_REFUSED("TR2", (NcTranspose{d, x, EngineId::kTensor}));
   EXPECT_REFUSED("ENG1", (NcTranspose{d, x, EngineId::kScalar}));
+  EXPECT_FALSE(warned("TR4"));
+  EXPECT_RUNS((NcTranspose{psum({6, 4}), x}));  // "must have the same data type as that of data"
+  EXPECT_TRUE(warned("TR4"));
   strict_ = true;
   EXPECT_REFUSED("TR3", (NcTranspose{make({33, 2}), with({2, 33}, ramp(66))}));
 }

@@ -98,7 +98,7 @@ struct TensorTensor {
 /// Shapes  dst, data: [P, N]; operand0, operand1: immediate or (P, 1)
 /// Types   fp32 arithmetic, each step rounded once; bit operators on integers keep bits, of different widths as in
 ///         tensor_tensor. Their immediates are whole numbers that the widest of data and dst can hold
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 ENG3 OPS1 (both operators of one class) TYPE1 BITS1
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 ENG1 ENG2 ENG3 OPS5 OPS1 (both operators of one class) TYPE1 BITS1
 /// Source  nki.isa.tensor_scalar (SDK 2.32)
 struct TensorScalar {
   static constexpr Info info{"tensor_scalar", 0x11, "dst = (data op0 operand0) op1 operand1", "nki.isa.tensor_scalar",
@@ -136,7 +136,10 @@ struct TensorScalar {
     STERNA_TRY(check_operand(operand0, op0, "operand0", "op0"));
     STERNA_TRY(check_operand(operand1, op1, "operand1", "op1"));
     STERNA_TRY(check_alu_of_chip(r, {op0, op1}));
-    if (is_bitwise(op0) || is_bitwise(op1)) {
+    if (!is_bitwise(op0) && !is_bitwise(op1)) {
+      STERNA_TRY(check_float_operand(r, operand0, "operand0"));
+      STERNA_TRY(check_float_operand(r, operand1, "operand1"));
+    } else {
       STERNA_TRY(check_bits(r, {&dst, &data}, is_bitwise(op0) ? op0 : op1));
       STERNA_TRY(check_bit_operand(r, operand0, {&dst, &data}, op0, "operand0"));
       STERNA_TRY(check_bit_operand(r, operand1, {&dst, &data}, op1, "operand1"));

@@ -241,6 +241,17 @@ TEST_F(Vector, EnginesOfTensorScalar) {
   EXPECT_TRUE(remarked(AluOp::kAdd, AluOp::kBypass, EngineId::kGpSimd));
 }
 
+TEST_F(Vector, OperandTilesOfArithmeticAreFloat32) {
+  const View x = with({4, 3}, ramp(12)), d = make({4, 3}), half = with({4, 1}, ramp(4), DType::kBFloat16);
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kAdd, Scalar::of(with({4, 1}, ramp(4)))}));
+  EXPECT_FALSE(warned("OPS5"));
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kAdd, Scalar::of(half)}));
+  EXPECT_TRUE(warned("OPS5"));
+  remarks_.clear();
+  EXPECT_RUNS((TensorScalar{d, x, AluOp::kAdd, Scalar::of(1.0), false, AluOp::kMultiply, Scalar::of(half)}));
+  EXPECT_TRUE(warned("OPS5"));
+}
+
 TEST_F(Vector, TensorScalarRefusals) {
   const View x = with({4, 3}, ramp(12)), d = make({4, 3});
   EXPECT_REFUSED("ARG2", (TensorScalar{d, x, AluOp::kAdd}));
