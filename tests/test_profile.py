@@ -13,7 +13,7 @@ import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
 import sterna
-from sterna import profiler, progress
+from sterna import profiler, progress, session
 
 
 @nki.jit
@@ -124,6 +124,33 @@ def test_a_collective_takes_the_links_time():
     assert timing.bound == "exchange" and timing.engines["exchange"]["instructions"] == 1
     assert any(note.startswith("Every rank") for note in timing.notes)
     assert "link.core_rate" in [key for key, *_ in timing.uncertain]
+
+
+def test_the_ranks_of_a_launch_share_its_time(monkeypatch):
+    """What the caller does between ranks, such as making their inputs, is not Sterna's time."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    recording = session._core.Recording
+
+    class TakingEightSeconds:
+        def __new__(cls, *args, **kwargs):
+            return recording(*args, **kwargs)
+
+        @staticmethod
+        def launch(ranks):
+            recording.launch(ranks)
+            now[0] += 8.0
+
+    monkeypatch.setattr(session._core, "Recording", TakingEightSeconds)
+
+    def arguments():
+        for _ in range(4):
+            now[0] += 100.0
+            yield {"x": ones(128, 4), "group": ncc.ReplicaGroup([[0, 1, 2, 3]])}
+
+    with sterna.profile() as p:
+        sterna.launch(summed, arguments())
+    assert (p.kernels[0].calls, p.kernels[0].record_s, p.kernels[0].execute_s) == (4, 0.0, 8.0)
 
 
 def test_bytes_are_those_of_the_arguments():

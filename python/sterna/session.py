@@ -2,6 +2,7 @@
 """One kernel call, for any front end: arguments in, recording, results out."""
 
 import sys
+import time
 import warnings
 
 from sterna import _core, arrays, cache, cache_disk, forms, profiler, settings
@@ -182,17 +183,19 @@ def launch(function, arguments, bind_names, schedule=None, cores=1, grid=0, targ
                 clock.recorded()
             recording.finish(results, False)
         ranks.append((recording, call, form, results, clock, kwargs))
+    start = time.perf_counter()
     try:
         _core.Recording.launch([rank[0] for rank in ranks])
     finally:
         for rank in ranks:
             rank[1].copy_back()
     _check_ranks_apart([rank[1] for rank in ranks])
+    share = (time.perf_counter() - start) / max(len(ranks), 1)
     shaped = []
     for recording, call, form, results, clock, kwargs in ranks:
         call.check_overlaps()
         if clock:
-            clock.executed()
+            clock.executed(share)
         shaped.append(forms.fill(form, [call.result(tensor) for tensor in results]))
         if profile:
             profile.add(recording, function, (), kwargs, clock)
