@@ -53,16 +53,23 @@ constexpr const char* enumeration() {
   if constexpr (std::is_same_v<E, PerfMode>) return "matmul_perf_mode";
 }
 
+bool is_member_or_number(PyObject* value, const char* enumeration) {
+  if (PyBool_Check(value) || Py_TYPE(value) == register_type) return false;
+  if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__members__"))
+    return std::strcmp(Py_TYPE(value)->tp_name, enumeration) == 0;
+  return PyIndex_Check(value);
+}
+
 /// Plain numbers are taken as they are; a member of another enumeration is a mistake, whatever its number.
 template <class E>
 bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
   int64_t number;
-  if (PyLong_Check(value) && !PyLong_CheckExact(value) && std::strcmp(Py_TYPE(value)->tp_name, enumeration<E>()) != 0)
-    return wrong_type(field.name, cat("a member of nki.isa.", enumeration<E>()), value);
   if (std::is_same_v<E, PerfMode> && PyUnicode_Check(value) && (number = named(field, value)) >= 0) {
     *static_cast<E*>(at) = static_cast<E>(number);
     return true;
   }
+  if (!PyLong_CheckExact(value) && !is_member_or_number(value, enumeration<E>()))
+    return wrong_type(field.name, cat("a member of nki.isa.", enumeration<E>()), value);
   if (!fill_int(field, value, kInt32, &number)) return false;
   const auto known = static_cast<int64_t>(text::spellings(field.type).size());
   if (number < 0 || number >= known)
@@ -112,9 +119,10 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
   return true;
 }
 
-/// Numbers are taken as Python takes them. A text would be true whatever it says, and what a tensor holds nobody knows.
+/// Numbers are taken as Python takes them. Anything else, such as a text, would be true whatever it says; and what a
+/// tensor or a register holds is not known while a kernel is recorded.
 bool fill_bool(const FieldSpec& field, PyObject* value, bool* out) {
-  if (PyUnicode_Check(value) || PyBytes_Check(value) || Py_TYPE(value) == tensor_type)
+  if (!PyNumber_Check(value) || Py_TYPE(value) == tensor_type || Py_TYPE(value) == register_type)
     return wrong_type(field.name, "True or False", value);
   const int truth = PyObject_IsTrue(value);
   *out = truth == 1;

@@ -22,6 +22,8 @@ std::optional<int32_t> look(PyObject* o) {
   Recording& recording = *register_of(o)->recording->self;
   Machine* machine = recording.look();
   if (machine == nullptr) return {};
+  recording.mark_site();
+  machine->begin_instruction(recording.builder.site());  // a remark is on the line that asks
   Result<int32_t> held = machine->read_reg(register_of(o)->id);
   if (held) return *held;
   raise_here(recording, std::move(held.error()));

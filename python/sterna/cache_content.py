@@ -45,7 +45,9 @@ def constant(value, depth=0):
         return (complex, value.real.hex(), value.imag.hex())
     if isinstance(value, np.generic):
         return (kind, value.tobytes())
-    if isinstance(value, enum.Enum) or (kind is types.BuiltinFunctionType and is_pure(value)):
+    if isinstance(value, enum.Enum):
+        return (kind, value)  # members of two enumerations are equal where both are numbers or texts
+    if kind is types.BuiltinFunctionType and is_pure(value):
         return value
     if isinstance(value, _PLAIN):
         return (kind, value)

@@ -26,8 +26,11 @@ Machine::Options machine_options(const Chip& chip, const Executor::Options& opti
   return out;
 }
 
-Status at_site(Status status, uint32_t site) {
-  if (!status && status.error().site == 0) status.error().site = site;
+/// A fault gets the place and the name of its record, unless it has them.
+Status placed(Status status, const RecordHeader& header) {
+  if (status || status.error().site != 0) return status;
+  status.error().site = header.site;
+  status.error().message = cat(instruction_table()[header.opcode].info.mnemonic, ": ", status.error().message);
   return status;
 }
 
@@ -75,8 +78,8 @@ Result<Executor::State> Executor::advance(size_t end) {
   const Stream& records = stream();
   for (;;) {
     if (!regions_.empty() && at_ == regions_.back().close) {
-      const uint32_t site = records[regions_.back().begin].site;
-      STERNA_TRY(at_site(next_trip(), site));
+      const RecordHeader& opening = records[regions_.back().begin];
+      STERNA_TRY(placed(next_trip(), opening));
       continue;
     }
     if (regions_.empty()) {
@@ -85,7 +88,7 @@ Result<Executor::State> Executor::advance(size_t end) {
     }
     const RecordHeader& header = records[at_];
     if (control::opens_region(header.opcode)) {
-      STERNA_TRY(at_site(enter_region(header), header.site));
+      STERNA_TRY(placed(enter_region(header), header));
       continue;
     }
     fetch_ahead(header);
@@ -144,12 +147,7 @@ Status Executor::step(const RecordHeader& header) {
   const TableRow& row = (*table_)[header.opcode];
   machine_.begin_instruction(header.site);
   if ((++executed_ & 15) == 0) STERNA_TRY(look_for_interrupt());
-  Status status = execute(header, row);
-  if (!status && status.error().site == 0) {
-    status.error().site = header.site;
-    status.error().message = cat(row.info.mnemonic, ": ", status.error().message);
-  }
-  return status;
+  return placed(execute(header, row), header);
 }
 
 Status Executor::execute(const RecordHeader& header, const TableRow& row) {
@@ -168,12 +166,7 @@ Result<bool> Executor::meet(const RecordHeader& header) {
     executed_ += *met;
     return met;
   }
-  Fault fault = std::move(met.error());
-  if (fault.site == 0) {
-    fault.site = header.site;
-    fault.message = cat(instruction_table()[header.opcode].info.mnemonic, ": ", fault.message);
-  }
-  return fault;
+  return std::move(placed(std::move(met.error()), header).error());
 }
 
 Result<size_t> Executor::region_end(size_t begin) const {

@@ -24,8 +24,9 @@ inline Status check_rank(const Rules& r, int32_t rank, std::string_view what) {
 ///
 /// Shapes  src, dst: equal; the sender's src and the receiver's dst too
 /// Types   equal, bits are kept
-/// Rules   SR1 (both in SBUF) SR2 (shapes) SR3 (types) SR4 (size by gpsimd_dma) SR5 (the two sides agree) SR6 (engine)
-/// LNC3 (ranks) Source  nki.isa.sendrecv (SDK 2.32)
+/// Rules   SR1 (both in SBUF) SR2 (shapes) SR3 (types) SR4 (size by gpsimd_dma) SR5 (the two sides agree)
+///         SR6 (engine) LNC3 (ranks)
+/// Source  nki.isa.sendrecv (SDK 2.32)
 struct SendRecv {
   static constexpr Info info{"sendrecv", 0x90, "two cores exchange tiles", "nki.isa.sendrecv"};
   static constexpr int32_t kDma = 1, kGpSimdDma = 2;  // nki.isa.dma_engine

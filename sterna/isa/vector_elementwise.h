@@ -53,6 +53,9 @@ struct TensorTensor {
     auto is = [](const View& v) { return v.dtype == DType::kInt32 || v.dtype == DType::kUInt32; };
     return is(dst) && is(data1) && is(data2);
   }
+  bool in_psum() const {
+    return dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
+  }
   Status check(const Rules& r) {
     STERNA_TRY(check_tile(r, dst, "dst"));
     STERNA_TRY(check_tile(r, data1, "data1"));
@@ -65,10 +68,12 @@ struct TensorTensor {
       STERNA_TRY(r.compat("OPS3", cat(name(op), " has one operand, so 'data2' is not looked at; use tensor_scalar.")));
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data1, &data2}, op));
     if (engine == EngineId::kUnknown) {
-      const bool psum = dst.memory == Memory::kPsum || data1.memory == Memory::kPsum || data2.memory == Memory::kPsum;
-      const bool exact = wide_integers() && !is_bitwise(op) && !psum;
+      const bool exact = wide_integers() && !is_bitwise(op) && !in_psum();
       engine = exact || op == AluOp::kPower ? EngineId::kGpSimd : EngineId::kVector;
     }
+    if (op == AluOp::kPower && in_psum())
+      return Fault(FaultKind::kRuleBroken, "ENG2",
+                   "power of two tiles runs on the GpSimd engine, which does not reach PSUM; copy the tiles to SBUF.");
     return check_engine(r, engine, {EngineId::kVector, EngineId::kGpSimd}, {&dst, &data1, &data2});
   }
   Status execute(Machine& m) const {

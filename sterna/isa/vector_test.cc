@@ -86,7 +86,10 @@ TEST_F(Vector, TensorTensorRefusals) {
   EXPECT_REFUSED("SHAPE2", (TensorTensor{d, with({4, 2}, ramp(8)), s}));
   EXPECT_REFUSED("ENG1", (TensorTensor{d, s, s, AluOp::kAdd, EngineId::kScalar}));
   EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kAdd, EngineId::kGpSimd}));
-  EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kPower}));  // "runs on the GpSimd engine"
+  // "runs on the GpSimd engine"; "the input/output tiles cannot be in PSUM"
+  EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kPower}));
+  EXPECT_REFUSED("ENG2", (TensorTensor{d, p, s, AluOp::kPower, EngineId::kVector}));
+  EXPECT_REFUSED("ENG2", (TensorTensor{make({4, 3}, kF32, Memory::kPsum), s, s, AluOp::kPower}));
   EXPECT_REFUSED("ARG2", (TensorTensor{d, s, View{}}));
   EXPECT_REFUSED("UNINIT1", (TensorTensor{s, d, s}));
   View tall = make({128, 1});

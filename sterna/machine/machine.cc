@@ -190,10 +190,10 @@ void Machine::set_reg(uint32_t id, int32_t value) {
 Result<int32_t> Machine::read_reg(uint32_t id) {
   if (id < registers_.size() && registers_[id]) return *registers_[id];
   const std::string message =
-      cat("Register $", id, " is read, and nothing was written to it. Give register_alloc a value, ",
+      cat("Register $", id, " is read, and nothing was written to it on this core. Give register_alloc a value, ",
           "write it first (register_move, register_load), or set STERNA_UNINIT=warn to go on with 0.");
   if (options_.uninit == UninitPolicy::kError) return Fault(FaultKind::kRuleBroken, "UNINIT2", message);
-  if (options_.uninit == UninitPolicy::kWarn) warn("UNINIT2", message);
+  if (options_.uninit != UninitPolicy::kFill) warn("UNINIT2", message);
   return 0;
 }
 

@@ -176,6 +176,11 @@ TEST(Text, FaultsCarryRuleLineAndColumn) {
       {tile + "edge 1 -> 0\n", "TEXT4", 4, 1},
       {tile + "edge 0 -> 9\nmemset dst=%a\n", "TEXT4", 4, 1},
       {tile + "edge 0 -> 1 core 1\nmemset dst=%a\n", "TEXT4", 4, 1},
+      // of core 1, whose the loop is; core 0 has none
+      {head + "cores 2\nregisters 1\nedge 0 -> 3 core 1\nregister_move dst=$0\nregister_move dst=$0\n"
+              "register_move dst=$0\nregister_move dst=$0\ncore 1\nloop reg=$0 high=2\n"
+              "register_move dst=$0\nend\nregister_move dst=$0\n",
+       "SCHED3", 5, 1},
       {tile + "registers 1\nedge 2 -> 4\nloop reg=$0 high=2\nmemset dst=%a\nend\nmemset dst=%a\n", "SCHED3", 5, 1},
       {tile + "result %c\n", "TEXT3", 4, 8},
       {tile + "name \"open\n", "TEXT1", 4, 6},

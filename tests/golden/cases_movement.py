@@ -406,9 +406,9 @@ def regions():
         "memset dst=%x value=0"
     )
     c("loop reg=$0 low_reg=$1 high_reg=$2")("  register_store dst=%x[0:1, 0:1]+($0 * 1 < 8) src=$0")("end")
-    c("loop reg=$3 low=5 high=5")("  memset dst=%x value=9")("end").expect("x", "0 0 0 3 4 0 0 0").section(
-        "registers 4 3 5 0"
-    ).write()
+    c("register_move dst=$3 value=7")("loop reg=$3 low=5 high=5")("  memset dst=%x value=9")("end").expect(
+        "x", "0 0 0 3 4 0 0 0"
+    ).section("registers 4 3 5 7").write()
     c = isa("loop", "nested", "regions nest", registers=2)
     c.tile("x", f32([[0]]))("loop reg=$0 high=3")("  loop reg=$1 high=4")(
         "    tensor_scalar dst=%x data=%x op0=add operand0=1"

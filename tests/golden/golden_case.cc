@@ -239,17 +239,11 @@ class Run {
       differ(case_.path_line,
              cat("the path is ", shape_text(executor.path().values()), ", expected ", shape_text(case_.path)));
     for (uint32_t i = 0; case_.has_registers && i < case_.registers.size(); ++i)
-      if (held_in(executor.machine(), i) != case_.registers[i])
-        differ(case_.registers_line,
-               cat("register $", i, " holds ", held_in(executor.machine(), i), ", expected ", case_.registers[i]));
+      if (const auto held = executor.machine().read_reg(i); !held || *held != case_.registers[i])
+        differ(case_.registers_line, cat("register $", i, " holds ", held ? cat(*held) : std::string("nothing"),
+                                         ", expected ", case_.registers[i]));
     if (case_.has_printed && printed_ != case_.printed)
       differ(case_.printed_line, cat("printed:\n", printed_, "expected:\n", case_.printed));
-  }
-
-  /// One that was never written counts as 0.
-  static int32_t held_in(Machine& m, uint32_t reg) {
-    Result<int32_t> held = m.read_reg(reg);
-    return held ? *held : 0;
   }
 
   void compare_values(Machine& m, const Values& v) {

@@ -187,7 +187,7 @@ def collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None
 
 
 def _channels(what, channel_ids, *lists):
-    if not channel_ids or list(channel_ids) != list(range(len(channel_ids))):
+    if len(channel_ids) == 0 or list(channel_ids) != list(range(len(channel_ids))):
         message = f"{what}: the channel_ids {list(channel_ids)} are not 0, 1, ... without a gap."
         _fail("CC16", message, "rule broken")
     if any(len(one) != len(channel_ids) for one in lists):

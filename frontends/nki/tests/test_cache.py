@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel cache: what is run again without Python, and what must not be. Design, section 3; docs/decisions/0016-cache.md."""
+"""The kernel cache: what is run again without Python, and what must not be. Design, section 3; docs/decisions/0014-kernel-cache.md."""
 
 import dataclasses
+import enum
 import types
 
 import numpy as np
@@ -61,6 +62,27 @@ def test_shapes_types_and_constants_are_the_key():
     for a, factor in ((x((4, 9)), 2.0), (x(dtype=np.float16), 2.0), (x(), 3.0), (x(), -0.0), (x(), 2)):
         np.testing.assert_array_equal(run(a, factor), (a.astype(np.float32) * np.float32(factor)).astype(a.dtype))
         assert cache.hits == 0
+
+
+class Level(enum.IntEnum):
+    low = 2
+
+
+class Depth(enum.IntEnum):
+    low = 2
+
+
+class Text(str, enum.Enum):
+    none = "none"
+
+
+@pytest.mark.parametrize(
+    "first, second", [(Level.low, Depth.low), (nisa.matmul_perf_mode.none, Text.none), (Level.low, 2)]
+)
+def test_equal_members_of_two_enumerations_are_two_constants(first, second):
+    run = nki.jit(lambda a, kind: scaled(a, 3.0 if type(kind) is type(first) else 5.0))
+    warm(lambda: run(x(), first))
+    np.testing.assert_array_equal(run(x(), second), x() * 5)
 
 
 def test_minus_zero_is_not_zero():

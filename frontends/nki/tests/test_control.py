@@ -163,9 +163,11 @@ def test_a_register_is_written_before_it_is_read(use, mode, monkeypatch):
 
     with pytest.raises(RuleError, match=r"UNINIT2.*\$0.*register_move.*test_control.py"):
         kernel(X)
-    monkeypatch.setenv("STERNA_UNINIT", "warn")
-    with pytest.warns(SternaWarning, match="UNINIT2"):
-        kernel(X)
+    for policy in ("warn", "zero"):
+        monkeypatch.setenv("STERNA_UNINIT", policy)
+        with pytest.warns(SternaWarning, match="UNINIT2") as remarks:
+            kernel(X)
+        assert (remarks[0].filename, remarks[0].lineno) == (__file__, UNWRITTEN[use].__code__.co_firstlineno)
 
 
 @EAGER

@@ -96,6 +96,14 @@ def test_an_enumeration_takes_its_own_members():
     wrong = "'engine' must be a member of nki.isa.engine, not "
     refused(TypeError, wrong + "dge_mode", lambda t: nisa.memset(t, 0.0, engine=nisa.dge_mode.swdge))
     refused(TypeError, wrong + "bool", lambda t: nisa.memset(t, 0.0, engine=True))
+    refused(TypeError, wrong + "str", lambda t: nisa.memset(t, 0.0, engine="vector"))
+    refused(TypeError, wrong + "float", lambda t: nisa.memset(t, 0.0, engine=5.0))
+    refused(TypeError, wrong + "sterna._core.Register", lambda t: nisa.memset(t, 0.0, engine=nisa.register_alloc(5)))
+    refused(
+        TypeError,
+        "'perf_mode' must be a member of nki.isa.matmul_perf_mode, not str",
+        lambda t: nisa.nc_matmul(nl.ndarray((4, 4), nl.float32, buffer=nl.psum), t, t, perf_mode="bogus"),
+    )
     refused(
         TypeError,
         "'reduce_cmd' must be a member of nki.isa.reduce_cmd, not oob_mode",
@@ -112,6 +120,21 @@ def test_an_enumeration_takes_its_own_members():
     nki.jit(body)(np.ones((4, 4), F32))
 
 
+def twice(accumulate):
+    """A product of ones, then the same with `accumulate`."""
+
+    @nki.jit
+    def kernel(x):
+        t, sums = nl.load(x), nl.ndarray((4, 4), nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(sums, t, t, accumulate=False)
+        nisa.nc_matmul(sums, t, t, accumulate=accumulate)
+        out = nl.ndarray((4, 4), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.copy(sums))
+        return out
+
+    return kernel(np.ones((4, 4), F32))
+
+
 def test_a_text_or_a_tensor_is_neither_true_nor_false():
     for wrong in ("no", b"", ""):
         refused(
@@ -126,8 +149,11 @@ def test_a_text_or_a_tensor_is_neither_true_nor_false():
 
     refused(TypeError, "'accumulate' must be True or False, not str", accumulate(lambda t: "False"))
     refused(TypeError, "'accumulate' must be True or False", accumulate(lambda t: t))
-    for good in (False, 0, np.bool_(0), None):
-        nki.jit(lambda x, good=good: accumulate(lambda t: good)(nl.load(x)))(np.ones((4, 4), F32))
+    for wrong in (nl.add, bytearray(b"no"), [1], nisa.register_alloc):
+        refused(TypeError, "'accumulate' must be True or False", accumulate(lambda t, w=wrong: w))
+    refused(TypeError, "'accumulate' must be True or False", accumulate(lambda t: nisa.register_alloc(1)))
+    for given, factor in ((False, 1), (0, 1), (np.bool_(0), 1), (None, 2), (True, 2), (1, 2), (np.bool_(1), 2)):
+        np.testing.assert_array_equal(twice(given), np.full((4, 4), 4.0 * factor))
 
 
 def test_the_engine_of_sendrecv_is_one_of_two():
