@@ -64,7 +64,7 @@ Status check_joined(const View& dst, const View& src, int dim) {
 Status check_chunks(const Rules& rules, bool has_places, bool uniform) {
   if (!uniform && has_places && !rules.chip->features.chunk_places)
     return Fault(FaultKind::kNotOnThisChip, "CC17",
-                 "all_to_all_v supports has_rdispls=True with a NeuronSwitch only (trn3); leave it out.");
+                 "all_to_all_v supports has_rdispls=True where chips are joined by a NeuronSwitch only; leave it out.");
   if (uniform && has_places)
     return Fault(FaultKind::kRuleBroken, "CC17", "all_gather_v does not support has_rdispls=True; leave it out.");
   if (uniform && rules.cores != 2)
