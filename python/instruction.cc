@@ -54,10 +54,9 @@ constexpr const char* enumeration() {
 }
 
 bool is_member_or_number(PyObject* value, const char* enumeration) {
+  if (PyLong_Check(value) && std::strcmp(Py_TYPE(value)->tp_name, enumeration) == 0) return true;  // nearly always
   if (PyBool_Check(value) || Py_TYPE(value) == register_type) return false;
-  if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__members__"))
-    return std::strcmp(Py_TYPE(value)->tp_name, enumeration) == 0;
-  return PyIndex_Check(value);
+  return PyIndex_Check(value) && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__members__");
 }
 
 /// Plain numbers are taken as they are; a member of another enumeration is a mistake, whatever its number.
@@ -122,6 +121,10 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
 /// Numbers are taken as Python takes them. Anything else, such as a text, would be true whatever it says; and what a
 /// tensor or a register holds is not known while a kernel is recorded.
 bool fill_bool(const FieldSpec& field, PyObject* value, bool* out) {
+  if (PyBool_Check(value)) {
+    *out = value == Py_True;
+    return true;
+  }
   if (!PyNumber_Check(value) || Py_TYPE(value) == tensor_type || Py_TYPE(value) == register_type)
     return wrong_type(field.name, "True or False", value);
   const int truth = PyObject_IsTrue(value);
