@@ -22,6 +22,7 @@ struct InstructionObject {
   PyObject* names[kMaxParameters];          // interned
   PyObject* defaults[kMaxParameters];       // null: required
   const FieldSpec* fields[kMaxParameters];  // null: not a field (name=)
+  bool settled[kMaxParameters];             // the default is what the instruction holds when it is made
   PyObject* function;                       // the front end's declaration: signature, doc
 };
 
@@ -53,8 +54,8 @@ constexpr const char* enumeration() {
   if constexpr (std::is_same_v<E, PerfMode>) return "matmul_perf_mode";
 }
 
-bool is_member_or_number(PyObject* value, const char* enumeration) {
-  if (PyLong_Check(value) && std::strcmp(Py_TYPE(value)->tp_name, enumeration) == 0) return true;  // nearly always
+/// A number of another kind than int; seldom asked.
+[[gnu::cold, gnu::noinline]] bool is_plain_number(PyObject* value) {
   if (PyBool_Check(value) || Py_TYPE(value) == register_type) return false;
   return PyIndex_Check(value) && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__members__");
 }
@@ -67,7 +68,8 @@ bool fill_enum(const FieldSpec& field, PyObject* value, void* at) {
     *static_cast<E*>(at) = static_cast<E>(number);
     return true;
   }
-  if (!PyLong_CheckExact(value) && !is_member_or_number(value, enumeration<E>()))
+  const bool member = PyLong_Check(value) && std::strcmp(Py_TYPE(value)->tp_name, enumeration<E>()) == 0;
+  if (!member && !PyLong_CheckExact(value) && !is_plain_number(value))
     return wrong_type(field.name, cat("a member of nki.isa.", enumeration<E>()), value);
   if (!fill_int(field, value, kInt32, &number)) return false;
   const auto known = static_cast<int64_t>(text::spellings(field.type).size());
@@ -120,16 +122,17 @@ bool fill_scalar(const FieldSpec& field, PyObject* value, Scalar* out, Recording
 
 /// Numbers are taken as Python takes them. Anything else, such as a text, would be true whatever it says; and what a
 /// tensor or a register holds is not known while a kernel is recorded.
-bool fill_bool(const FieldSpec& field, PyObject* value, bool* out) {
-  if (PyBool_Check(value)) {
-    *out = value == Py_True;
-    return true;
-  }
+[[gnu::cold, gnu::noinline]] bool fill_truth(const FieldSpec& field, PyObject* value, bool* out) {
   if (!PyNumber_Check(value) || Py_TYPE(value) == tensor_type || Py_TYPE(value) == register_type)
     return wrong_type(field.name, "True or False", value);
   const int truth = PyObject_IsTrue(value);
   *out = truth == 1;
   return truth >= 0;
+}
+bool fill_bool(const FieldSpec& field, PyObject* value, bool* out) {
+  if (!PyBool_Check(value)) return fill_truth(field, value, out);
+  *out = value == Py_True;
+  return true;
 }
 
 bool fill_pattern(const FieldSpec& field, PyObject* value, Pattern* out) {
@@ -304,6 +307,7 @@ bool convert(InstructionObject* self, PyObject* const* slots, RecordingObject* c
     if (value == Py_None) {
       if (!check_none(self, i, body)) return false;
     } else if (self->fields[i] != nullptr) {
+      if (self->settled[i] && value == self->defaults[i]) continue;
       if (!fill_argument(self, i, value, body, current)) return false;
     } else if (i == self->label_parameter) {
       const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
@@ -385,6 +389,22 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
 PyType_Spec spec = {"sterna._core.Instruction", sizeof(InstructionObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
+/// Most calls leave most parameters at their defaults, and most defaults are the instruction's own: finds these once.
+void find_settled(InstructionObject* self) {
+  alignas(std::max_align_t) char made[kMostBytes] = {}, filled[kMostBytes] = {};
+  self->row->construct(made);
+  for (int i = 0; i < self->parameters; ++i) {
+    PyObject* value = self->defaults[i];
+    self->settled[i] = false;
+    if (value == nullptr || value == Py_None || self->fields[i] == nullptr) continue;
+    if (self->fields[i]->type == FieldType::kName) continue;  // belongs to a recording
+    std::memcpy(filled, made, sizeof(filled));
+    const bool good = fill_field(*self->fields[i], value, filled + self->fields[i]->offset, nullptr);
+    if (!good) PyErr_Clear();  // a call that leaves it so will say it
+    self->settled[i] = good && std::memcmp(made, filled, self->row->bytes) == 0;
+  }
+}
+
 /// instruction(mnemonic, names, defaults, function): names is a tuple of parameter names, defaults the values of the
 /// last ones.
 PyObject* make_instruction(PyObject*, PyObject* args) {
@@ -424,6 +444,7 @@ PyObject* make_instruction(PyObject*, PyObject* args) {
     self->defaults[i] = k >= 0 ? Py_NewRef(PyTuple_GET_ITEM(defaults, k)) : nullptr;
     self->parameters = static_cast<int>(i + 1);
   }
+  find_settled(self);
   return reinterpret_cast<PyObject*>(self);
 }
 
