@@ -180,6 +180,8 @@ class Dependencies:
                 members and name.startswith("_") and name.endswith("_") and not name.startswith("__")
             ):
                 continue  # what the enum module keeps of the members
+            if isinstance(cls, enum.EnumMeta) and getattr(item, "__func__", item) is getattr(enum.Enum, name, cls):
+                continue  # the enum module's own, to which PyTorch adds an attribute
             if isinstance(item, (types.FunctionType, staticmethod, classmethod, property)):
                 self._todo.append(item)
                 self._sees(vars(cls), name, item)

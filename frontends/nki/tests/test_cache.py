@@ -85,6 +85,15 @@ def test_equal_members_of_two_enumerations_are_two_constants(first, second):
     np.testing.assert_array_equal(run(x(), second), x() * 5)
 
 
+def test_an_enumeration_is_kept_whatever_others_note_on_the_enum_module(monkeypatch):
+    """PyTorch's compiler marks enum.Enum.__new__, which every enumeration has."""
+    monkeypatch.setitem(vars(enum.Enum.__new__), "noted", True)
+    first = Level.low
+    run = nki.jit(lambda a, kind: scaled(a, 3.0 if type(kind) is type(first) else 5.0))
+    warm(lambda: run(x(), first))
+    np.testing.assert_array_equal(run(x(), Depth.low), x() * 5)
+
+
 def test_minus_zero_is_not_zero():
     run = nki.jit(scaled)
     a = np.abs(x())
