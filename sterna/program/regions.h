@@ -45,7 +45,7 @@ class Regions {
 };
 
 /// An edge leads forward between two records (SCHED2), and out of no region: how often the producer runs there is not
-/// known (SCHED3, design of the loops).
+/// known (SCHED3; docs/decisions/0011-loops-are-regions.md).
 Status check_edge(const Stream& stream, const Regions& regions, uint32_t producer, uint32_t consumer);
 
 }  // namespace sterna
