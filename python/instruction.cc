@@ -51,6 +51,7 @@ constexpr const char* enumeration() {
   if constexpr (std::is_same_v<E, ReduceCmd>) return "reduce_cmd";
   if constexpr (std::is_same_v<E, DgeMode>) return "dge_mode";
   if constexpr (std::is_same_v<E, OobMode>) return "oob_mode";
+  if constexpr (std::is_same_v<E, TransferEngine>) return "dma_engine";
   if constexpr (std::is_same_v<E, PerfMode>) return "matmul_perf_mode";
 }
 
@@ -191,6 +192,7 @@ bool fill_field(const FieldSpec& field, PyObject* value, void* at, RecordingObje
     case FieldType::kReduceCmd: return fill_enum<ReduceCmd>(field, value, at);
     case FieldType::kDgeMode: return fill_enum<DgeMode>(field, value, at);
     case FieldType::kOobMode: return fill_enum<OobMode>(field, value, at);
+    case FieldType::kTransferEngine: return fill_enum<TransferEngine>(field, value, at);
     case FieldType::kPerfMode: return fill_enum<PerfMode>(field, value, at);
     case FieldType::kAccumulate: {
       bool add = false;

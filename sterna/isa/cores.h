@@ -29,9 +29,9 @@ inline Status check_rank(const Rules& r, int32_t rank, std::string_view what) {
 /// Source  nki.isa.sendrecv (SDK 2.32)
 struct SendRecv {
   static constexpr Info info{"sendrecv", 0x90, "two cores exchange tiles", "nki.isa.sendrecv"};
-  static constexpr int32_t kDma = 1, kGpSimdDma = 2;  // nki.isa.dma_engine
   View src, dst;
-  int32_t send_to_rank = 0, recv_from_rank = 0, pipe_id = 0, dma_engine = kDma;
+  int32_t send_to_rank = 0, recv_from_rank = 0, pipe_id = 0;
+  TransferEngine dma_engine = TransferEngine::kDma;
 
   static constexpr auto fields() {
     using I = SendRecv;
@@ -40,16 +40,15 @@ struct SendRecv {
                       option("send_to_rank", &I::send_to_rank, "core that gets src"),
                       option("recv_from_rank", &I::recv_from_rank, "core that fills dst"),
                       option("pipe_id", &I::pipe_id, "which exchange of the two cores this is"),
-                      option("dma_engine", &I::dma_engine, "1: DMA, 2: GpSimd's DMA")};
+                      option("dma_engine", &I::dma_engine, "whose DMA moves the data: dma or gpsimd_dma")};
   }
   Status check(const Rules& r) {
     for (const auto& [view, what] : {std::pair(&src, "src"), std::pair(&dst, "dst")})
       if (view->empty() || view->memory != Memory::kSbuf)
         return Fault(FaultKind::kRuleBroken, "SR1",
                      cat("'", what, "' of sendrecv must be in SBUF. Copy it there first."));
-    if (dma_engine != kDma && dma_engine != kGpSimdDma)
-      return Fault(FaultKind::kBadInput, "SR6",
-                   cat("'dma_engine' is ", dma_engine, "; give nki.isa.dma_engine.dma or .gpsimd_dma."));
+    if (dma_engine == TransferEngine::kNone)
+      return Fault(FaultKind::kBadInput, "SR6", "'dma_engine' is none; give nki.isa.dma_engine.dma or .gpsimd_dma.");
     STERNA_TRY(check_rank(r, send_to_rank, "send_to_rank"));
     STERNA_TRY(check_rank(r, recv_from_rank, "recv_from_rank"));
     if (src.rows() != dst.rows() || src.cols() != dst.cols())
@@ -62,7 +61,7 @@ struct SendRecv {
     return check_size(r);
   }
   Status check_size(const Rules& r) const {
-    if (dma_engine != kGpSimdDma) return {};
+    if (dma_engine != TransferEngine::kGpSimdDma) return {};
     const int64_t most = r.chip->limits.gpsimd_send_elements;
     if (src.cols() <= most) return {};
     return Fault(FaultKind::kRuleBroken, "SR4",
@@ -75,7 +74,7 @@ struct SendRecv {
   }
   Work work(const Rules& r) const {
     Work w = count_dma(r, dst, src);
-    if (dma_engine == kGpSimdDma) w.engine = EngineId::kGpSimd;
+    if (dma_engine == TransferEngine::kGpSimdDma) w.engine = EngineId::kGpSimd;
     return w;
   }
 

@@ -44,6 +44,7 @@ enum class ReduceCmd : uint8_t { kIdle = 0, kReset = 1, kReduce = 2, kResetReduc
 enum class DgeMode : uint8_t { kUnknown = 0, kSoftware = 1, kHardware = 2, kNone = 3 };
 /// nki.isa.oob_mode
 enum class OobMode : uint8_t { kError = 0, kSkip = 1 };
+enum class TransferEngine : uint8_t { kNone = 0, kDma = 1, kGpSimdDma = 2 };  ///< nki.isa.dma_engine
 /// nki.isa.matmul_perf_mode
 enum class PerfMode : uint8_t { kNone = 0, kDoubleRow = 1 };
 /// The accumulate argument of nc_matmul: kAuto is None.
@@ -180,6 +181,7 @@ enum class FieldType : uint8_t {
   kReduceCmd,
   kDgeMode,
   kOobMode,
+  kTransferEngine,
   kPerfMode,
   kAccumulate,
   kDType,
@@ -212,6 +214,8 @@ constexpr FieldType field_type() {
     return FieldType::kDgeMode;
   else if constexpr (std::is_same_v<T, OobMode>)
     return FieldType::kOobMode;
+  else if constexpr (std::is_same_v<T, TransferEngine>)
+    return FieldType::kTransferEngine;
   else if constexpr (std::is_same_v<T, PerfMode>)
     return FieldType::kPerfMode;
   else if constexpr (std::is_same_v<T, AccumulateFlag>)

@@ -68,10 +68,10 @@ Status check_edge(const Stream& stream, const Regions& regions, uint32_t produce
         FaultKind::kBadInput, "SCHED2",
         "An instruction can only wait for one that comes before it in the program; Sterna keeps each engine's order.");
   else if (!regions.open_until(producer, consumer))
-    status =
-        Fault(FaultKind::kRuleBroken, "SCHED3",
-              "An instruction cannot wait for one in a dynamic loop (nl.fori_loop, nl.while_loop) that it is not in "
-              "itself: how often that one runs is not known.");
+    status = Fault(
+        FaultKind::kRuleBroken, "SCHED3",
+        "An instruction cannot wait for one in a dynamic loop (nl.fori_loop, nl.while_loop) that it is not in "
+        "itself: how often that one runs is not known. Wait from inside that loop, or for an instruction after it.");
   if (!status && consumer < stream.size()) status.error().site = stream[consumer].site;
   return status;
 }

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 7> kEngines{"unknown", "tensor", "scalar"
 constexpr std::array<std::string_view, 5> kReduceCmds{"idle", "reset", "reduce", "reset_reduce", "load_reduce"};
 constexpr std::array<std::string_view, 4> kDgeModes{"unknown", "swdge", "hwdge", "none"};
 constexpr std::array<std::string_view, 2> kOobModes{"error", "skip"};
+constexpr std::array<std::string_view, 3> kTransferEngines{"none", "dma", "gpsimd_dma"};
 constexpr std::array<std::string_view, 2> kPerfModes{"none", "double_row"};
 constexpr std::array<std::string_view, 3> kAccumulate{"none", "false", "true"};
 constexpr std::array<std::string_view, 2> kBools{"false", "true"};
@@ -38,6 +39,7 @@ std::span<const std::string_view> spellings(FieldType type) {
     case FieldType::kReduceCmd: return kReduceCmds;
     case FieldType::kDgeMode: return kDgeModes;
     case FieldType::kOobMode: return kOobModes;
+    case FieldType::kTransferEngine: return kTransferEngines;
     case FieldType::kPerfMode: return kPerfModes;
     case FieldType::kAccumulate: return kAccumulate;
     case FieldType::kBool: return kBools;

@@ -33,7 +33,7 @@ class Cores : public testing::Test {
     b.cores.value[1] = 1;
     k.record(b);
   }
-  void exchange(const View& src, const View& dst, int32_t dma = 1, int32_t pipe = 0) {
+  void exchange(const View& src, const View& dst, TransferEngine dma = TransferEngine::kDma, int32_t pipe = 0) {
     cores::SendRecv s;
     s.src = src;
     s.dst = dst;
@@ -213,9 +213,9 @@ TEST_F(Cores, TheFirstToComeMayBeTheSlowerSender) {
 }
 
 TEST_F(Cores, GpSimdSendsByItself) {
-  exchange(tile(256), tile(256), cores::SendRecv::kGpSimdDma);
+  exchange(tile(256), tile(256), TransferEngine::kGpSimdDma);
   on(1);
-  exchange(tile(256), tile(256), cores::SendRecv::kGpSimdDma);
+  exchange(tile(256), tile(256), TransferEngine::kGpSimdDma);
   const Timing t = k.time();
   for (size_t i : {0u, 1u}) {
     EXPECT_EQ(t.instructions[i].queue, Queue::kGpSimd);
@@ -227,7 +227,7 @@ TEST_F(Cores, GpSimdSendsByItself) {
 TEST_F(Cores, PipesMeetInProgramOrder) {
   for (int core : {0, 1}) {
     on(core);
-    for (int pipe : {0, 1, 2}) exchange(tile(64), tile(64), 1, pipe);
+    for (int pipe : {0, 1, 2}) exchange(tile(64), tile(64), TransferEngine::kDma, pipe);
   }
   const Timing t = k.time();
   for (size_t i = 0; i < 3; ++i) {

@@ -156,10 +156,21 @@ def test_a_text_or_a_tensor_is_neither_true_nor_false():
         np.testing.assert_array_equal(twice(given), np.full((4, 4), 4.0 * factor))
 
 
-def test_the_engine_of_sendrecv_is_one_of_two():
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        (7, ValueError, r"ARG7.*dma_engine.*member of nki\.isa\.dma_engine"),
+        (0, ValueError, "SR6.*dma_engine.*gpsimd_dma"),
+        (nisa.dge_mode.swdge, TypeError, r"dma_engine.*member of nki\.isa\.dma_engine"),
+        (nisa.engine.tensor, TypeError, r"dma_engine.*member of nki\.isa\.dma_engine"),
+    ],
+)
+def test_the_engine_of_sendrecv_is_one_of_two(given, error, match):
     def kernel(x):
         t = nl.load(x)
-        nisa.sendrecv(t, nl.ndarray((4, 4), nl.float32), 1 - nl.program_id(0), 1 - nl.program_id(0), 0, dma_engine=7)
+        nisa.sendrecv(
+            t, nl.ndarray((4, 4), nl.float32), 1 - nl.program_id(0), 1 - nl.program_id(0), 0, dma_engine=given
+        )
 
-    with pytest.raises(ValueError, match="SR6.*dma_engine.*gpsimd_dma"):
+    with pytest.raises(error, match=match):
         nki.jit(kernel)[2](np.ones((4, 4), F32))
