@@ -241,6 +241,29 @@ def test_workers_report_to_one_summary(suite):
     assert "5 cases, 5 kernel calls, 2 process(es)" in done.stdout, done.stdout + done.stderr
 
 
+DRAWN = """
+    import os, random
+    import pytest
+
+    random.seed(os.environ.get("NEURON_PYTHONHASHSEED"))
+
+    @pytest.mark.parametrize("size", random.sample(range(10**6), 3))
+    def test_drawn(size): pass
+"""
+
+
+def test_the_suite_draws_the_same_cases_in_one_process(suite):
+    """A sweep is a random sample; the suite seeds it in workers only, and a case found there must be there alone too."""
+
+    def names(**environment):
+        return [
+            line for line in suite(DRAWN, "--collect-only", **environment).stdout.splitlines() if "test_drawn" in line
+        ]
+
+    assert len(names()) == 3 and names() == names()
+    assert names(NEURON_PYTHONHASHSEED="1") != names()
+
+
 def test_inputs_of_ranks_are_launched_and_their_results_written(suite):
     done = suite(CASES.split("    @pytest.mark.parametrize")[0] + RANKS)
     assert "1 passed" in done.stdout, done.stdout + done.stderr

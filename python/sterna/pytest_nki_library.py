@@ -19,7 +19,8 @@ _GENERATIONS = {"trn1": "gen2", "trn2": "gen3", "trn3": "gen4", "trn3_a0": "gen4
 
 # Before anything of the suite is imported: its modules ask for these at their first line. Its kernels read garbage on
 # purpose (padded lanes), which is worth a remark and not a fault; some multiply it by zero, and need it to be finite.
-for _name, _value in (("STERNA_NKI_VERSION", "0.3"), ("STERNA_UNINIT", "zero")):
+# Its sweeps are random samples, which it seeds in the workers of pytest-xdist only; one process gets the same cases so.
+for _name, _value in (("STERNA_NKI_VERSION", "0.3"), ("STERNA_UNINIT", "zero"), ("NEURON_PYTHONHASHSEED", "0")):
     os.environ.setdefault(_name, _value)
 modules.register()
 
