@@ -260,8 +260,9 @@ def test_the_suite_draws_the_same_cases_in_one_process(suite):
             line for line in suite(DRAWN, "--collect-only", **environment).stdout.splitlines() if "test_drawn" in line
         ]
 
-    assert len(names()) == 3 and names() == names()
-    assert names(NEURON_PYTHONHASHSEED="1") != names()
+    drawn = names()
+    assert len(drawn) == 3 and names() == drawn
+    assert names(NEURON_PYTHONHASHSEED="1") != drawn
 
 
 def test_inputs_of_ranks_are_launched_and_their_results_written(suite):

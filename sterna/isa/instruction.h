@@ -44,7 +44,8 @@ enum class ReduceCmd : uint8_t { kIdle = 0, kReset = 1, kReduce = 2, kResetReduc
 enum class DgeMode : uint8_t { kUnknown = 0, kSoftware = 1, kHardware = 2, kNone = 3 };
 /// nki.isa.oob_mode
 enum class OobMode : uint8_t { kError = 0, kSkip = 1 };
-enum class TransferEngine : uint8_t { kNone = 0, kDma = 1, kGpSimdDma = 2 };  ///< nki.isa.dma_engine
+/// nki.isa.dma_engine
+enum class TransferEngine : uint8_t { kNone = 0, kDma = 1, kGpSimdDma = 2 };
 /// nki.isa.matmul_perf_mode
 enum class PerfMode : uint8_t { kNone = 0, kDoubleRow = 1 };
 /// The accumulate argument of nc_matmul: kAuto is None.

@@ -120,3 +120,7 @@ class Case:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("\n".join(self.body + self.sections) + "\n")
         WRITTEN.append(self.path)
+
+
+def isa(mnemonic, name, title, *comments, **more):
+    return Case(f"isa/{mnemonic}", name, title, *comments, **more)

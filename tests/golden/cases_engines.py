@@ -5,7 +5,7 @@ import math
 
 import ml_dtypes
 import numpy as np
-from cases_vector import isa
+from case import isa
 from oracle import BF16, F32, alu, cast, f32, matmul, reduce_rows
 
 INF = np.inf

@@ -6,8 +6,8 @@ import math
 import ml_dtypes
 import numpy as np
 import oracle_random as random
+from case import isa
 from cases_engines import exact
-from cases_vector import isa
 from oracle import BF16, F32, alu, cast, f32, reduce_rows
 
 U32 = np.uint32

@@ -5,13 +5,31 @@ Only instructions' own cases come from here; those of tests/golden/semantics are
 """
 
 import case
+import cases_control
+import cases_dma
 import cases_engines
-import cases_movement
+import cases_gpsimd
+import cases_matmul
 import cases_mx
 import cases_random
 import cases_vector
+import cases_vector_move
+import cases_vector_reduce
+import cases_vector_search
 
-MODULES = [cases_vector, cases_engines, cases_movement, cases_mx, cases_random]
+MODULES = [
+    cases_control,
+    cases_dma,
+    cases_engines,
+    cases_gpsimd,
+    cases_matmul,
+    cases_mx,
+    cases_random,
+    cases_vector,
+    cases_vector_move,
+    cases_vector_reduce,
+    cases_vector_search,
+]
 
 if __name__ == "__main__":
     for module in MODULES:
