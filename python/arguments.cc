@@ -17,8 +17,8 @@ bool raise_argument(FaultKind kind, std::string_view rule, std::string message) 
 }
 
 bool wrong_type(std::string_view what, std::string_view wanted, PyObject* got) {
-  PyErr_SetString(PyExc_TypeError, cat("'", what, "' must be ", wanted, ", not ", Py_TYPE(got)->tp_name).c_str());
-  return false;
+  return raise_argument(FaultKind::kWrongType, "ARG8",
+                        cat("'", what, "' must be ", wanted, ", not ", Py_TYPE(got)->tp_name, "."));
 }
 
 bool to_number(PyObject* object, int64_t* out) {

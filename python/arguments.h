@@ -22,7 +22,7 @@ inline constexpr int64_t kMostElements = int64_t{1} << 47;
 /// Raises a fault of the line that is being recorded, or of no line. Returns false, to be returned.
 bool raise_argument(FaultKind kind, std::string_view rule, std::string message);
 
-/// Raises TypeError: 'what' must be `wanted`. Returns false.
+/// Raises a fault of rule ARG8, a TypeError: 'what' must be `wanted`. Returns false.
 bool wrong_type(std::string_view what, std::string_view wanted, PyObject* got);
 
 /// A whole number, clamped to +-2^61; false with a Python exception when it is none.

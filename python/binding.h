@@ -150,6 +150,7 @@ struct Recording {
   std::vector<std::pair<uint32_t, std::pair<void*, bool>>> bound;
   std::vector<std::vector<uint32_t>> iterations = {{}};  // by core and site
   bool eager = false, host_read = false, done = false;
+  bool finds_columns = false;  ///< some view was made with .indirect()
   size_t warnings_shown = 0, bound_done = 0;
   std::vector<size_t> machine_warnings_shown;  // by core
   std::vector<Path> kept_paths;                // of the run, once the values are given up

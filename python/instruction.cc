@@ -323,6 +323,7 @@ bool convert(InstructionObject* self, PyObject* const* slots, RecordingObject* c
 bool record(InstructionObject* self, Recording& r, const char* body, uint32_t label) {
   r.mark_site();
   std::memcpy(r.builder.begin(*self->row), body, self->row->bytes);
+  if (r.finds_columns) r.builder.read_indices_by_engine();
   if (Status status = r.builder.commit(label); !status) {
     status.error().message = cat(self->row->info.mnemonic, ": ", status.error().message);
     raise_here(r, std::move(status.error()));

@@ -287,8 +287,14 @@ Result<View> indirect_columns(Recording& r, View view, const View& index, int64_
   offset.index = index;
   offset.multiplier = view.dims[1].stride;
   offset.limit = view.dims[1].count;
-  offset.group = static_cast<int32_t>(r.chip->limits.gpsimd_core_partitions);
-  if (count < 0) count = index.cols() * std::min<int64_t>(offset.group, view.rows());
+  // Which engine reads the index, and so how it is shared, the instruction says (Builder::read_indices_by_engine). By
+  // default there are as many columns as every engine finds.
+  const Limits& limits = r.chip->limits;
+  offset.group = static_cast<int32_t>(limits.gpsimd_core_partitions);
+  const int64_t most = index.cols() * std::min<int64_t>(offset.group, view.rows());
+  if (count < 0) count = most;
+  if (count > most) offset.group = static_cast<int32_t>(limits.array_index_partitions);
+  r.finds_columns = true;
   view.dims[1] = {1, static_cast<int32_t>(count)};
   view.kind = ViewKind::kIndirect;
   view.dynamic = add_dynamic(r.builder.program(), offset);

@@ -145,6 +145,7 @@ struct Limits {
   Count dge_transpose_last;      ///< most elements of its last axis
   Count gather_transpose_rows;   ///< rows of a gathering DMA transpose come in multiples of this
   Count gpsimd_core_partitions;  ///< partitions that one GpSimd core serves
+  Count array_index_partitions;  ///< that share a list of columns found by an index, in the tensor engine
   Count gather_indices;          ///< most indices of local_gather in such a group
   Count gather_run;              ///< most adjoining elements for each of them
   Count gpsimd_send_elements;    ///< most elements a partition that GpSimd's DMA exchanges between cores

@@ -163,6 +163,8 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("limits.gpsimd_send_elements", l.gpsimd_send_elements, key::kCount, "of a partition, exchanged by GpSimd");
   visit("limits.collective_channels", l.collective_channels, key::kCount, "of one ring of ranks");
   visit("limits.gpsimd_core_partitions", l.gpsimd_core_partitions, key::kCount, "served by one GpSimd core");
+  visit("limits.array_index_partitions", l.array_index_partitions, key::kCount,
+        "share a list of columns, in the array");
   visit("limits.gather_indices", l.gather_indices, key::kElements, "local_gather, of one GpSimd core");
   visit("limits.gather_run", l.gather_run, key::kElements, "local_gather, adjoining elements for each index");
 

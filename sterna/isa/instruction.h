@@ -90,8 +90,11 @@ struct Info {
   std::string_view mnemonic;
   uint8_t opcode;  ///< of our own records, not the silicon's
   std::string_view summary;
-  std::string_view source;         ///< the document that defines it
-  std::string_view indirect = {};  ///< operands that take views with .indirect(), separated by blanks
+  std::string_view source;  ///< the document that defines it
+  /// Operands that take views with .indirect(), separated by blanks. The first that is read is the one whose partitions
+  /// the index of a scattered dst follows (TI7).
+  std::string_view indirect = {};
+  bool array_index = false;  ///< the array reads their index: limits.array_index_partitions share a list
 };
 
 enum class Role : uint8_t { kIn, kOut, kInOut, kOption };

@@ -21,10 +21,12 @@ namespace sterna::tensor_engine {
 ///         is_transpose with the identity as moving keeps the bits of stationary on chips that can, when it overwrites
 /// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
 /// row) MM9 (dst type) TILE1 TILE2 TILE3 TILE4 (array tile) MM11 (moving is the identity of a transpose) MM12 (dst has
-/// the type of transposed data) Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM
+/// the type of transposed data) TI8 (.indirect() of float16, bfloat16, fp8; not of a transpose's moving; whole array)
+/// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM
 /// location overwrites, later ones add
 struct NcMatmul {
-  static constexpr Info info{"nc_matmul", 0x60, "dst (+)= stationary^T @ moving", "nki.isa.nc_matmul"};
+  static constexpr Info info{
+      "nc_matmul", 0x60, "dst (+)= stationary^T @ moving", "nki.isa.nc_matmul", "dst stationary moving", true};
   View dst, stationary, moving;
   bool is_stationary_onezero = false, is_moving_onezero = false, is_transpose = false;
   AccumulateFlag accumulate = AccumulateFlag::kAuto;
@@ -51,6 +53,7 @@ struct NcMatmul {
   int64_t out_cols() const { return moving.cols() / (perf_mode == PerfMode::kDoubleRow ? 2 : 1); }
   Status check(const Rules& r);
   Status check_double_row(const Rules& r) const;
+  Status check_indices() const;
   Status execute(Machine& m) const {
     return execute_matmul(m,
                           {&dst, &stationary, &moving, accumulate, perf_mode == PerfMode::kDoubleRow, exact_transpose});
@@ -67,7 +70,8 @@ struct NcMatmul {
     w.double_row = perf_mode == PerfMode::kDoubleRow;
     w.is_transpose = is_transpose;
     w.passes = (is_stationary_onezero || is_moving_onezero) ? 0 : 1;  // 0: the one/zero hint applies
-    w.dynamic = moving.kind != ViewKind::kStrided || stationary.kind != ViewKind::kStrided;
+    w.dynamic =
+        moving.kind != ViewKind::kStrided || stationary.kind != ViewKind::kStrided || dst.kind == ViewKind::kIndirect;
     return w;
   }
 };
@@ -100,6 +104,7 @@ inline Status NcMatmul::check(const Rules& r) {
     STERNA_TRY(r.compat("MM9", cat("dst is ", name(dst.dtype), "; matmul results in PSUM are float32",
                                    r.chip->features.psum_bfloat16 ? " or bfloat16." : " on this chip.")));
   STERNA_TRY(check_array_tile(r, {tile_position, tile_size, moving.rows(), out_rows(), false}));
+  STERNA_TRY(check_indices());
   // The stationary operand is the data, the moving one the identity.
   exact_transpose = is_transpose && r.chip->features.exact_transpose && perf_mode != PerfMode::kDoubleRow &&
                     out_cols() == moving.rows() && dst.dtype == stationary.dtype;
@@ -107,6 +112,18 @@ inline Status NcMatmul::check(const Rules& r) {
     STERNA_TRY(r.compat("MM12", cat("A transpose gives dst the type of its data, ", name(stationary.dtype), "; dst is ",
                                     name(dst.dtype), ", so the product is computed and rounded.")));
   return {};
+}
+
+inline Status NcMatmul::check_indices() const {
+  auto broken = [](std::string text) { return Fault(FaultKind::kRuleBroken, "TI8", std::move(text)); };
+  for (const View* v : {&stationary, &moving})
+    if (v->kind == ViewKind::kIndirect && v->dtype != DType::kFloat16 && v->dtype != DType::kBFloat16 &&
+        !is_double_row_type(v->dtype))
+      return broken(cat("'", v == &moving ? "moving" : "stationary", "' is ", name(v->dtype),
+                        "; with .indirect() it is float16, bfloat16, float8_e4m3, float8_e4m3fn or float8_e5m2."));
+  if (is_transpose && moving.kind == ViewKind::kIndirect)
+    return broken("'moving' of a transpose takes no view with .indirect(); gather the stationary operand.");
+  return check_indices_of_whole_array(tile_position, {&dst, &stationary, &moving});
 }
 
 inline Status NcMatmul::check_double_row(const Rules& r) const {

@@ -78,7 +78,7 @@ void multiply_narrow(Machine& m, const MatmulOperands& x, const Operand& station
     product.moving = many.data();
     matmul_packed(product, {0, stationary_blocks(size.cols)}, panels);
   }
-  if (d.direct() && !how.mixed) {
+  if (d.direct() && !how.one_by_one()) {
     put_turned(sums.data(), {reinterpret_cast<float*>(d.base), d.row_pitch / 4}, size.rows, size.cols, how.mode);
     return m.mark_matmul_result(*x.dst);
   }
@@ -91,9 +91,11 @@ void multiply_narrow(Machine& m, const MatmulOperands& x, const Operand& station
 
 Result<Accumulation> find_accumulation(Machine& m, const View& dst, AccumulateFlag flag) {
   Accumulation how;
+  how.scattered = dst.kind == ViewKind::kIndirect;
   if (flag == AccumulateFlag::kOverwrite) return how;
   const bool by_matmul = m.by_matmul(dst, &how.mixed);
   if (flag == AccumulateFlag::kAuto) {
+    how.mixed = how.mixed || how.scattered;  // what one column wrote, the next may add to
     if (by_matmul) how.mode = Accumulate::kAdd;
     return how;
   }
@@ -103,37 +105,51 @@ Result<Accumulation> find_accumulation(Machine& m, const View& dst, AccumulateFl
            "is undefined.");
   STERNA_ASSIGN(Operand old, m.read(dst, "dst"));
   (void)old;
-  return Accumulation{Accumulate::kAdd, false};
+  return Accumulation{Accumulate::kAdd, false, how.scattered};
 }
 
-void merge_mixed(Machine& m, const View& view, const Operand& d, const std::vector<float>& product) {
+namespace {
+
+/// Element (row, col) of dst as a view of its own.
+View element_of(const View& view, const Operand& d, int64_t row, int64_t col) {
   View one = view;
+  one.partition = static_cast<int32_t>(view.partition + row * view.dims[0].stride);
+  if (d.col_offsets != nullptr) {
+    one.kind = ViewKind::kStrided;
+    one.offset += d.col_offsets[row / d.group_rows * d.cols + col] / size_of(d.dtype);
+  } else {
+    for (int k = view.ndim - 1; k >= 1; --k) {
+      one.offset += (col % view.dims[k].count) * view.dims[k].stride;
+      col /= view.dims[k].count;
+    }
+  }
   one.ndim = 2;
-  for (int64_t r = 0; r < d.rows; ++r)
-    for (int64_t c = 0; c < d.cols; ++c) {
-      int64_t rest = c, at = view.offset;
-      for (int k = view.ndim - 1; k >= 1; --k) {
-        at += (rest % view.dims[k].count) * view.dims[k].stride;
-        rest /= view.dims[k].count;
-      }
-      one.partition = static_cast<int32_t>(view.partition + r * view.dims[0].stride);
-      one.offset = at;
-      one.dims[0] = {1, 1};
-      one.dims[1] = {1, 1};
-      bool mixed = false;
+  one.dims[0] = one.dims[1] = {1, 1};
+  return one;
+}
+
+}  // namespace
+
+void merge_elements(Machine& m, const View& view, const Operand& d, Accumulation how,
+                    const std::vector<float>& product) {
+  for (int64_t c = 0; c < d.cols; ++c)
+    for (int64_t r = 0; r < d.rows; ++r) {
+      const View one = element_of(view, d, r, c);
+      bool some = false;
       float value = product[static_cast<size_t>(r * d.cols + c)];
-      if (m.by_matmul(one, &mixed)) {
+      if (how.mixed ? m.by_matmul(one, &some) : how.mode == Accumulate::kAdd) {
         float old;
         load_row(d, r, c, 1, &old);
         value = alu(AluOp::kAdd, old, value);
       }
       store_row(d, r, c, 1, &value);
+      if (how.scattered) m.mark_matmul_result(one);
     }
 }
 
 void put_product(Machine& m, const View& dst, const Operand& d, Accumulation how, std::vector<float>& product) {
-  if (how.mixed) {
-    merge_mixed(m, dst, d, product);
+  if (how.one_by_one()) {
+    merge_elements(m, dst, d, how, product);
   } else {
     std::vector<float> old(static_cast<size_t>(d.cols));
     for (int64_t r = 0; r < d.rows; ++r) {

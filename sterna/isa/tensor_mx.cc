@@ -15,19 +15,57 @@ namespace {
 
 Fault broken(const char* rule, std::string text) { return Fault(FaultKind::kRuleBroken, rule, std::move(text)); }
 
+/// TI8: "in MX format the data bytes and scale exponents form a single logical tensor" (nki.isa.nc_matmul_mx).
+Status check_one_index(const Rules& r, const View& data, const View& scales, const char* what) {
+  const bool one = data.kind == ViewKind::kIndirect, other = scales.kind == ViewKind::kIndirect;
+  if (!one && !other) return {};
+  if (one && other && (*r.dynamics)[data.dynamic].index == (*r.dynamics)[scales.dynamic].index) return {};
+  return broken("TI8", cat("'", what, "' and '", what,
+                           "_scale' are one tensor in MX format: both take .indirect() with the same index, or none."));
+}
+
 /// Data and scales of one operand, opened.
 struct MxOperand {
   Operand data;
   std::array<Operand, kMaxPartitions / kQuadrant> scales;  // by quadrant
+  std::vector<std::byte> gathered;                         // scales found by an index, in the order of the data
 };
 
-Result<MxOperand> open_mx(Machine& m, const View& data, const char* what, const View& scales, const char* what_scales) {
-  MxOperand out;
+/// The scales of all quadrants, column by column as the index finds them.
+Status gather_scales(Machine& m, const View& scales, const char* what, int64_t quadrants, MxOperand& out) {
+  std::vector<int64_t> places;
+  STERNA_TRY(m.read_columns(scales, what, places));
+  const int64_t cols = scales.cols();
+  out.gathered.resize(static_cast<size_t>(quadrants * kScaleRows * cols));
+  for (int64_t q = 0; q < quadrants; ++q) {
+    View column = quadrant_scales(scales, q);
+    column.kind = ViewKind::kStrided;
+    column.dims[1] = {1, 1};
+    std::byte* const to = out.gathered.data() + q * kScaleRows * cols;
+    for (int64_t c = 0; c < cols; ++c) {
+      column.offset = scales.offset + places[static_cast<size_t>(q * cols + c)];
+      STERNA_ASSIGN(const Operand from, m.read(column, what));
+      for (int64_t r = 0; r < kScaleRows; ++r) to[r * cols + c] = *from.row(r);
+    }
+    Operand& o = out.scales[static_cast<size_t>(q)];
+    o.base = to;
+    o.dtype = scales.dtype;
+    o.rows = kScaleRows;
+    o.cols = o.row_pitch = cols;
+    o.unit = true;
+  }
+  return {};
+}
+
+Status open_mx(Machine& m, const View& data, const char* what, const View& scales, const char* what_scales,
+               MxOperand& out) {
   STERNA_ASSIGN(out.data, m.read(data, what));
-  for (int64_t q = 0; q < data.rows() / kQuadrant; ++q) {
+  const int64_t quadrants = data.rows() / kQuadrant;
+  if (scales.kind == ViewKind::kIndirect) return gather_scales(m, scales, what_scales, quadrants, out);
+  for (int64_t q = 0; q < quadrants; ++q) {
     STERNA_ASSIGN(out.scales[static_cast<size_t>(q)], m.read(quadrant_scales(scales, q), what_scales));
   }
-  return out;
+  return {};
 }
 
 /// Columns [col, col + n) of a row as adjoining bytes: where they are, or gathered into `buffer`.
@@ -84,9 +122,8 @@ Status NcMatmulMx::check(const Rules& r) {
     if (!is_packed(v->dtype))
       return broken("MX7", cat("'", v == &moving ? "moving" : "stationary", "' is ", name(v->dtype),
                                "; nc_matmul_mx takes float8_e4m3fn_x4, float8_e5m2_x4 and float4_e2m1fn_x4."));
-  for (const View* v : {&stationary, &moving, &stationary_scale, &moving_scale})
-    if (v->kind == ViewKind::kIndirect)
-      return Fault(FaultKind::kNotImplemented, "MX11", "Indirect operands of nc_matmul_mx are not implemented.");
+  STERNA_TRY(check_one_index(r, stationary, stationary_scale, "stationary"));
+  STERNA_TRY(check_one_index(r, moving, moving_scale, "moving"));
   if (stationary.rows() != moving.rows())
     return broken("MX2", cat("stationary ", shape_text(stationary), " and moving ", shape_text(moving),
                              " must have the same partitions."));
@@ -106,12 +143,14 @@ Status NcMatmulMx::check(const Rules& r) {
                              " elements (columns of moving ", shape_text(moving), ")."));
   STERNA_TRY(check_mx_scales(r, stationary_scale, stationary, "stationary_scale"));
   STERNA_TRY(check_mx_scales(r, moving_scale, moving, "moving_scale"));
+  STERNA_TRY(check_indices_of_whole_array(tile_position, {&dst, &stationary, &moving}));
   return check_array_tile(r, {tile_position, tile_size, moving.rows(), stationary.cols(), true});
 }
 
 Status NcMatmulMx::execute(Machine& m) const {
-  STERNA_ASSIGN(const MxOperand s, open_mx(m, stationary, "stationary", stationary_scale, "stationary_scale"));
-  STERNA_ASSIGN(const MxOperand v, open_mx(m, moving, "moving", moving_scale, "moving_scale"));
+  MxOperand s, v;
+  STERNA_TRY(open_mx(m, stationary, "stationary", stationary_scale, "stationary_scale", s));
+  STERNA_TRY(open_mx(m, moving, "moving", moving_scale, "moving_scale", v));
   const ProductSize size{kX4 * v.data.rows, s.data.cols, v.data.cols};
   STERNA_ASSIGN(const Accumulation how, find_accumulation(m, dst, accumulate));
   STERNA_ASSIGN(const Operand d, m.open(dst, "dst"));

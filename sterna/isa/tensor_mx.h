@@ -17,12 +17,16 @@ namespace sterna::tensor_engine {
 /// Types   elements are dequantised, exactly but for overflow to infinity (numerics/mx.h); then as nc_matmul: one fp32
 ///         chain from zero, index 4 p + j ascending, then one addition to PSUM when accumulating. How the hardware sums
 ///         the four products of a cell is not public: this order is an assumption
-/// Rules   MX1 MX2 (data) MX3 MX4 MX5 MX6 (scales) MX7 (x4 types) MX8 (dst) MX9 (M even, at most 128) MX10 (N) MX11
-///         (no indirect operands) TILE1 TILE2 TILE3 TILE4 (row tiles only)
+/// Rules   MX1 MX2 (data) MX3 MX4 MX5 MX6 (scales) MX7 (x4 types) MX8 (dst) MX9 (M even, at most 128) MX10 (N) TI8
+///         (data and scales have one index; whole array) TILE1 TILE2 TILE3 TILE4 (row tiles only)
 /// Source  nki.isa.nc_matmul_mx (SDK 2.32); the Trainium3 architecture guide of the same release
 struct NcMatmulMx {
-  static constexpr Info info{"nc_matmul_mx", 0x62, "dst (+)= stationary^T @ moving, block-scaled",
-                             "nki.isa.nc_matmul_mx"};
+  static constexpr Info info{"nc_matmul_mx",
+                             0x62,
+                             "dst (+)= stationary^T @ moving, block-scaled",
+                             "nki.isa.nc_matmul_mx",
+                             "dst stationary moving stationary_scale moving_scale",
+                             true};
   View dst, stationary, moving, stationary_scale, moving_scale;
   Ints tile_position, tile_size;
   AccumulateFlag accumulate = AccumulateFlag::kAuto;
@@ -50,6 +54,7 @@ struct NcMatmulMx {
     w.fp8_matmul = true;
     for (const View* v : {&stationary, &moving, &stationary_scale, &moving_scale})
       w.dynamic = w.dynamic || v->kind != ViewKind::kStrided;
+    w.dynamic = w.dynamic || dst.kind == ViewKind::kIndirect;
     return w;
   }
 };

@@ -16,12 +16,17 @@ namespace sterna {
 struct Accumulation {
   Accumulate mode = Accumulate::kOverwrite;
   bool mixed = false;  ///< accumulate=None where a matmul wrote some of them: those add, the others are overwritten
+  /// Columns found by an index, of which two may be one place: each is written before the next, as the array gives
+  /// them.
+  bool scattered = false;
+  bool one_by_one() const { return mixed || scattered; }
 };
 /// Warns MM10 where accumulate=True adds to what no matmul wrote.
 Result<Accumulation> find_accumulation(Machine& m, const View& dst, AccumulateFlag flag);
 
-/// PSUM where only some elements were written by a matmul.
-void merge_mixed(Machine& m, const View& view, const Operand& dst, const std::vector<float>& product);
+/// PSUM where each element is looked at: only some were written by a matmul, or an index finds the columns.
+void merge_elements(Machine& m, const View& view, const Operand& dst, Accumulation how,
+                    const std::vector<float>& product);
 
 /// dst (+)= a whole product, row-major.
 void put_product(Machine& m, const View& dst, const Operand& d, Accumulation how, std::vector<float>& product);
@@ -40,16 +45,16 @@ template <class Pack>
 void multiply_into(Machine& m, const View& dst, const Operand& d, Accumulation how, ProductSize size,
                    const float* stationary, const float* moving, const Pack& pack) {
   std::vector<float> scratch;
-  const bool direct = d.direct() && !how.mixed;
+  const bool direct = d.direct() && !how.one_by_one();
   Block out{reinterpret_cast<float*>(d.base), d.row_pitch / 4};
   if (!direct) {
     scratch.resize(static_cast<size_t>(size.rows * size.cols));
     out = {scratch.data(), size.cols};
-    if (how.mode == Accumulate::kAdd && !how.mixed)
+    if (how.mode == Accumulate::kAdd && !how.one_by_one())
       for (int64_t r = 0; r < size.rows; ++r) load_row(d, r, 0, size.cols, scratch.data() + r * size.cols);
   }
   const PackedProduct product{
-      stationary, moving, out, size.depth, size.rows, size.cols, how.mixed ? Accumulate::kOverwrite : how.mode};
+      stationary, moving, out, size.depth, size.rows, size.cols, how.one_by_one() ? Accumulate::kOverwrite : how.mode};
   const ptrdiff_t panels = moving_panels(size.cols), blocks = stationary_blocks(size.rows);
   auto part = [&](ptrdiff_t begin, ptrdiff_t end) {
     pack(begin, end);
@@ -59,8 +64,8 @@ void multiply_into(Machine& m, const View& dst, const Operand& d, Accumulation h
     m.pool().run_shares(panels, part);
   else
     part(0, panels);
-  if (how.mixed)
-    merge_mixed(m, dst, d, scratch);
+  if (how.one_by_one())
+    merge_elements(m, dst, d, how, scratch);
   else if (!direct)
     for (int64_t r = 0; r < size.rows; ++r) store_row(d, r, 0, size.cols, scratch.data() + r * size.cols);
   m.mark_matmul_result(dst);

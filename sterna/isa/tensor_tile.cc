@@ -39,4 +39,13 @@ Status check_array_tile(const Rules& r, const ArrayTile& tile) {
   return check_side(r, tile, 1, r.chip->tensor.columns, tile.columns);
 }
 
+Status check_indices_of_whole_array(const Ints& position, std::initializer_list<const View*> operands) {
+  if (position.n != 2 || (position.value[0] == 0 && position.value[1] == 0)) return {};
+  for (const View* v : operands)
+    if (v->kind == ViewKind::kIndirect)
+      return broken("TI8", cat("tile_position is ", pair_text(position),
+                               "; a matmul with views by .indirect() starts at (0, 0) of the array."));
+  return {};
+}
+
 }  // namespace sterna

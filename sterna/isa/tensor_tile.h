@@ -18,4 +18,8 @@ struct ArrayTile {
 /// Source: nki.isa.nc_matmul and nc_matmul_mx (SDK 2.32), tiling mode.
 Status check_array_tile(const Rules& rules, const ArrayTile& tile);
 
+/// TI8: columns found by an index (.indirect()) do not go with tiles of the array: tile_position is (0, 0) or not
+/// given. Source: nki.isa.nc_matmul and nc_matmul_mx (SDK 2.32), "Tensor indirection".
+Status check_indices_of_whole_array(const Ints& position, std::initializer_list<const View*> operands);
+
 }  // namespace sterna

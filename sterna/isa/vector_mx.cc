@@ -58,9 +58,6 @@ Status QuantizeMx::check(const Rules& r) {
   if (dst.rows() != src.rows() || dst.cols() != src.cols() / kX4)
     return broken("QMX3", cat("'dst' ", shape_text(dst), " must have the partitions of src ", shape_text(src),
                               " and a quarter of its elements, ", src.cols() / kX4, "."));
-  for (const View* v : {&dst, &src, &dst_scale})
-    if (v->kind == ViewKind::kIndirect)
-      return Fault(FaultKind::kNotImplemented, "MX11", "Indirect operands of quantize_mx are not implemented.");
   return check_mx_scales(r, dst_scale, dst, "dst_scale");
 }
 

@@ -18,7 +18,7 @@ namespace sterna::vector_engine {
 ///         zeros; ocp_scale (NKI before 0.5): Emax in place of Emax - 1. Quotients beyond the largest number saturate;
 ///         infinity and NaN count as 2^128 in amax, NaN stays NaN (as the published references do; the documents are
 ///         silent)
-/// Rules   MX1 MX2 MX3 MX4 MX5 MX6 MX11 QMX1 (src type) QMX2 (N a multiple of 4) QMX3 (dst type, shape)
+/// Rules   MX1 MX2 MX3 MX4 MX5 MX6 QMX1 (src type) QMX2 (N a multiple of 4) QMX3 (dst type, shape)
 /// Source  nki.isa.quantize_mx (SDK 2.32); NKI 0.5 release note: "a block scale two times larger than the sample
 ///         conversion algorithm"
 struct QuantizeMx {

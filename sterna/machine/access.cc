@@ -126,7 +126,7 @@ Status Machine::resolve_dynamic(const View& view, const char* what, Operand* ope
     return {};
   }
   if (view.on_chip()) return resolve_columns(view, what, operand);
-  if (row_offsets_used_ >= 3) return Fault(FaultKind::kBug, "", "too many indirect operands");
+  if (row_offsets_used_ >= kIndirectOperands) return Fault(FaultKind::kBug, "", "too many indirect operands");
   auto& offsets = row_offsets_[row_offsets_used_++];
   offsets.resize(static_cast<size_t>(o.rows));
   STERNA_TRY(read_indices(dyn, IndexOrder::kRows, offsets));
@@ -173,7 +173,7 @@ Status Machine::read_columns(const View& view, const char* what, std::vector<int
 }
 
 Status Machine::resolve_columns(const View& view, const char* what, Operand* operand) {
-  if (row_offsets_used_ >= 3) return Fault(FaultKind::kBug, "", "too many indirect operands");
+  if (row_offsets_used_ >= kIndirectOperands) return Fault(FaultKind::kBug, "", "too many indirect operands");
   auto& offsets = row_offsets_[row_offsets_used_++];
   STERNA_TRY(read_columns(view, what, offsets));
   for (int64_t& offset : offsets) offset *= size_of(view.dtype);

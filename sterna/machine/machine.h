@@ -306,7 +306,8 @@ class Machine {
   uint64_t next_version() { return version_ += kVersionStep; }
   uint64_t version_ = 0;
   uint32_t site_ = 0;
-  std::vector<int64_t> row_offsets_[3];  // of indirect operands of the current instruction
+  static constexpr int kIndirectOperands = 4;            // a scattered dst that accumulates is opened twice
+  std::vector<int64_t> row_offsets_[kIndirectOperands];  // of the current instruction
   int row_offsets_used_ = 0;
   ReplayStep* noted_step_ = nullptr;
 

@@ -4,6 +4,7 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/program/check_indirect.h"
 #include "sterna/program/check_program.h"
 
 namespace sterna {
@@ -113,6 +114,13 @@ uint32_t Builder::add_dynamic(const DynamicOffset& offset) {
   return static_cast<uint32_t>(program_.dynamics.size() - 1);
 }
 
+uint32_t Builder::share_dynamic(const DynamicOffset& offset) {
+  const auto& rows = program_.dynamics;
+  for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i)
+    if (rows[i - 1] == offset) return static_cast<uint32_t>(i - 1);
+  return add_dynamic(offset);
+}
+
 void* Builder::begin(const TableRow& row) {
   open_ = stream().reserve(row.bytes);
   open_->opcode = row.info.opcode;
@@ -123,6 +131,7 @@ void* Builder::begin(const TableRow& row) {
 
 Status Builder::check_views(const TableRow& row, const void* body) {
   Status status;
+  bool by_index = false;
   for_each_view(row, body, [&](const View& v, Role role) {
     if (!status) return;
     status = check_written_once(rules_, v, role);
@@ -131,7 +140,7 @@ Status Builder::check_views(const TableRow& row, const void* body) {
     const TensorInfo& t = program_.tensors[v.tensor];
     if (v.kind != ViewKind::kStrided) {
       status = check_view(program_, v);
-      if (status && v.kind == ViewKind::kIndirect && v.on_chip()) status = check_indirect(rules_, row, body);
+      by_index = by_index || finds_columns(v);
       return;
     }
     if (!in_bounds(v, t)) {
@@ -141,7 +150,17 @@ Status Builder::check_views(const TableRow& row, const void* body) {
                          shape_text(shape), "."));
     }
   });
-  return status;
+  return status && by_index ? check_indirect(rules_, row, body) : std::move(status);
+}
+
+void Builder::read_indices_by_engine() {
+  const int32_t group = index_group(*chip_, open_row_->info);
+  for_each_view(*open_row_, open_->body(), [&](const View& v, Role) {
+    if (!finds_columns(v) || program_.dynamics[v.dynamic].group == group) return;
+    DynamicOffset offset = program_.dynamics[v.dynamic];
+    offset.group = group;
+    const_cast<View&>(v).dynamic = share_dynamic(offset);  // a field of the open record
+  });
 }
 
 void Builder::touch(const TableRow& row, const void* body, RecordHeader& header) {

@@ -33,6 +33,9 @@ class Builder {
   const TensorInfo& tensor(uint32_t id) const { return program_.tensors[id]; }
   uint32_t add_register() { return program_.register_count++; }
   uint32_t add_dynamic(const DynamicOffset& offset);
+  /// The row of one of the last few offsets if it is the same: operands of one instruction that move alike share a row,
+  /// as an instruction that reads and writes one place compares them.
+  uint32_t share_dynamic(const DynamicOffset& offset);
 
   // --- cores of one kernel, recorded one at a time
   /// How many cores the kernel has, before anything is recorded.
@@ -48,6 +51,9 @@ class Builder {
 
   /// A default-constructed instruction to fill in. Only one may be open; it joins the program by commit().
   void* begin(const TableRow& row);
+  /// Of the open instruction's views with .indirect(): their index is shared by as many partitions as in its engine.
+  /// For front ends, whose views do not know yet which instruction takes them.
+  void read_indices_by_engine();
   /// Checks the open instruction and records it; on a fault nothing is recorded.
   Status commit(uint32_t label = 0);
   /// begin, copy, commit for C++ code: `builder.record(vector_engine::TensorTensor{...})`.

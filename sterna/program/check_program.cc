@@ -8,6 +8,7 @@
 #include "sterna/base/text.h"
 #include "sterna/isa/control.h"
 #include "sterna/machine/view_ops.h"
+#include "sterna/program/check_indirect.h"
 #include "sterna/program/regions.h"
 #include "sterna/program/text_names.h"
 
@@ -205,12 +206,14 @@ class Checker {
     }
     Status status;
     bool dynamic = false;
+    bool by_index = false;
     for_each_view(row, h.body(), [&](const View& v, Role role) {
       if (status) status = used(v);
       if (status) status = check_written_once(rules_, v, role);
       dynamic = dynamic || v.kind != ViewKind::kStrided;
-      if (status && v.kind == ViewKind::kIndirect && v.on_chip()) status = check_indirect(rules_, row, h.body());
+      by_index = by_index || finds_columns(v);
     });
+    if (status && by_index) status = check_indirect(rules_, row, h.body());
     STERNA_TRY(std::move(status));
     if (dynamic != ((h.flags & RecordHeader::kHasDynamic) != 0))
       return Fault(FaultKind::kBadInput, "PRG4", "Its flags do not say whether a view is dynamic.");
@@ -312,41 +315,6 @@ Status check_written_once(const Rules& rules, const View& view, Role role) {
   return rules.compat("ALIAS2", cat("A destination ", shape_text(view),
                                     " is a broadcast: it writes one place several times, and the last element stays. "
                                     "Write a tensor of the full shape."));
-}
-
-namespace {
-
-bool names_operand(std::string_view names, std::string_view operand) {
-  while (!names.empty()) {
-    const size_t end = std::min(names.find(' '), names.size());
-    if (names.substr(0, end) == operand) return true;
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-  return false;
-}
-
-/// The view in a field, if it is one with .indirect().
-bool is_indirect(const FieldSpec& spec, const void* body) {
-  const void* at = static_cast<const char*>(body) + spec.offset;
-  const View* view = nullptr;
-  if (spec.type == FieldType::kView) view = static_cast<const View*>(at);
-  if (spec.type == FieldType::kScalar && static_cast<const Scalar*>(at)->is_view)
-    view = &static_cast<const Scalar*>(at)->view;
-  return view != nullptr && !view->empty() && view->kind == ViewKind::kIndirect && view->on_chip();
-}
-
-}  // namespace
-
-Status check_indirect(const Rules& rules, const TableRow& row, const void* body) {
-  if (!rules.chip->features.indirect_views)
-    return Fault(FaultKind::kNotOnThisChip, "TI1",
-                 cat("Views with .indirect() do not exist on ", rules.chip->name, "."));
-  for (const FieldSpec& spec : row.field_list())
-    if (is_indirect(spec, body) && !names_operand(row.info.indirect, spec.name))
-      return Fault(FaultKind::kRuleBroken, "TI2",
-                   cat("'", spec.name, "' of ", row.info.mnemonic, " takes no view with .indirect()",
-                       row.info.indirect.empty() ? "." : cat("; these operands do: ", row.info.indirect, ".")));
-  return {};
 }
 
 std::vector<Fault> check_program(const Program& program, const Chip& chip) {

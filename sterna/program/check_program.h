@@ -15,7 +15,7 @@ namespace sterna {
 ///   PRG1 a name or site that is not in its table       PRG2 a tensor that cannot be
 ///   PRG3 parameters and results                        PRG4 a record that is not an instruction
 ///   PRG5 a field with a value that has no meaning      PRG6 a tensor used before it is allocated
-///   REGION1, REGION2 (nesting)  IDX4, DYN4, TI1 to TI3 (views)     PRG7 edges
+///   REGION1, REGION2 (nesting)  IDX4, DYN4, TI1 to TI3, TI6, TI7 (views)     PRG7 edges
 /// and those of the instructions themselves.
 std::vector<Fault> check_program(const Program& program, const Chip& chip);
 
@@ -26,9 +26,6 @@ std::vector<Fault> complete_program(Program& program, const Chip& chip);
 /// ALIAS2: a destination that is a broadcast writes one place several times; the last element in row-major order stays.
 /// Kernels use that to throw a result away, so it is a remark, or a fault when strict.
 Status check_written_once(const Rules& rules, const View& view, Role role);
-
-/// Of a record with an indirect view on chip: TI1 the chip has such views, TI2 the operand takes one.
-Status check_indirect(const Rules& rules, const TableRow& row, const void* body);
 
 /// LNC6: the view's tensor is shared by the cores, or this core's own.
 Status check_core(const Program& program, const View& view, int core);

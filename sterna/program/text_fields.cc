@@ -164,19 +164,8 @@ Status FieldReader::dynamic(Cursor& c, View* view, int nesting) {
     out.group = static_cast<int32_t>(group);
   }
   STERNA_TRY(c.expect(')'));
-  view->dynamic = row_of(out);
+  view->dynamic = builder_.share_dynamic(out);
   return {};
-}
-
-/// Operands of one instruction that move alike share a row, as an instruction that reads and writes one place compares
-/// them.
-uint32_t FieldReader::row_of(const DynamicOffset& d) {
-  const auto& rows = builder_.program().dynamics;
-  for (size_t i = rows.size(); i > 1 && i + 4 > rows.size(); --i) {
-    const DynamicOffset& o = rows[i - 1];
-    if (o == d) return static_cast<uint32_t>(i - 1);
-  }
-  return builder_.add_dynamic(d);
 }
 
 Result<uint32_t> FieldReader::reg(Cursor& c) {
@@ -254,8 +243,9 @@ Status FieldReader::field(Cursor& c, const FieldSpec& spec, void* body) {
     const std::string_view word = c.word();
     const auto found = std::find(names.begin(), names.end(), word);
     std::string list;
-    for (std::string_view n : names) list += cat(list.empty() ? "" : ", ", n);
-    if (found == names.end()) return before.fault("TEXT3", cat("'", spec.name, "' is one of: ", list, "."));
+    for (std::string_view n : names) list += cat(list.empty() || n.empty() ? "" : ", ", n);
+    if (word.empty() || found == names.end())
+      return before.fault("TEXT3", cat("'", spec.name, "' is one of: ", list, "."));
     *static_cast<uint8_t*>(at) = static_cast<uint8_t>(found - names.begin());
     return {};
   }

@@ -32,7 +32,6 @@ class FieldReader {
   Status slices(Cursor& c, View* view, const TensorInfo& tensor);
   Status pattern_of(Cursor& c, View* view);
   Status dynamic(Cursor& c, View* view, int nesting);
-  uint32_t row_of(const DynamicOffset& d);
   Result<Scalar> scalar(Cursor& c);
   Result<uint32_t> reg(Cursor& c);
   Status pattern(Cursor& c, Pattern* out);

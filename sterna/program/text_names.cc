@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 7> kEngines{"unknown", "tensor", "scalar"
 constexpr std::array<std::string_view, 5> kReduceCmds{"idle", "reset", "reduce", "reset_reduce", "load_reduce"};
 constexpr std::array<std::string_view, 4> kDgeModes{"unknown", "swdge", "hwdge", "none"};
 constexpr std::array<std::string_view, 2> kOobModes{"error", "skip"};
-constexpr std::array<std::string_view, 3> kTransferEngines{"none", "dma", "gpsimd_dma"};
+constexpr std::array<std::string_view, 3> kTransferEngines{"", "dma", "gpsimd_dma"};  // 0 is none of them
 constexpr std::array<std::string_view, 2> kPerfModes{"none", "double_row"};
 constexpr std::array<std::string_view, 3> kAccumulate{"none", "false", "true"};
 constexpr std::array<std::string_view, 2> kBools{"false", "true"};

@@ -168,6 +168,7 @@ TEST(Text, FaultsCarryRuleLineAndColumn) {
       {tile + "memset dst=%a value=1e400\n", "TEXT1", 4, 21},
       {tile + "memset dst=%a value=1x\n", "TEXT1", 4, 21},
       {tile + "memset dst=%a engine=fast\n", "TEXT3", 4, 22},
+      {tile + "sendrecv dma_engine=none\n", "TEXT3", 4, 21},
       {tile + "memset dst=%a engine=tensor\n", "ENG1", 4, 1},
       {tile + "memset dst=%a @3\n", "TEXT3", 4, 17},
       {tile + "loop reg=$0 high=2\n", "TEXT3", 4, 11},

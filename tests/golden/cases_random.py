@@ -273,86 +273,6 @@ def topk():
 ALL = [rng, set_rng_seed, rand_state, rand2, dropout, stochastic, exponential, activate2, topk]
 
 
-def snake(index, rows, n, group=16):
-    """The places of each row: number i of a group of partitions is in partition i mod 16 of the group, column i / 16."""
-    out = np.empty((rows, n), np.int64)
-    for r in range(rows):
-        first = r - r % group
-        for i in range(n):
-            out[r, i] = index[first + i % group, i // group]
-    return out
-
-
-def indirect():
-    g = np.random.default_rng(5)
-    x = f32(g.standard_normal((32, 40)))
-    index = g.permuted(np.tile(np.arange(40), (32, 1)), axis=1)[:, :2].astype(U32)
-    places = snake(index, 32, 20)
-    picked = np.take_along_axis(x, places, 1)
-    view = "+columns(%i * 1 < 40 by 16)"
-    c = gen4("tensor_copy", "gathers_columns", "src[p, i] = x[p, index]: 16 partitions share a list, in snake order")
-    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
-    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").expect("d", picked).write()
-    c = gen4(
-        "tensor_tensor",
-        "gathers_columns",
-        "data1 and dst take columns by index; an element that repeats is written last",
-    )
-    y = f32(g.standard_normal((32, 20)))
-    c.tile("x", x).tile("y", y).tile("i", index).tile("d", np.zeros((32, 40), F32))
-    c(f"tensor_tensor dst=%d[:, 0:20]{view} data1=%x[:, 0:20]{view} data2=%y op=multiply")
-    want = np.zeros((32, 40), F32)
-    for r in range(32):
-        for i, at in enumerate(places[r]):
-            want[r, at] = picked[r, i] * y[r, i]
-    c.expect("d", want).write()
-    c = gen4("tensor_scalar", "gathers_columns", "data by index")
-    c.tile("x", x).tile("i", index).tensor("d", "bfloat16", (32, 20))
-    c(f"tensor_scalar dst=%d data=%x[:, 0:20]{view} op0=add operand0=1").expect(
-        "d", cast(picked + F32(1), BF16)
-    ).write()
-    c = gen4("tensor_reduce", "gathers_columns", "data by index")
-    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 1))
-    c(f"tensor_reduce dst=%d op=add data=%x[:, 0:20]{view} axis=[1]").expect("d", reduce_rows("add", picked)).write()
-    c = gen4("activation", "gathers_columns", "data by index, dst by the same")
-    c.tile("x", x).tile("i", index).tile("d", np.ones((32, 40), F32))
-    c(f"activation dst=%d[:, 0:20]{view} op=relu data=%x[:, 0:20]{view}")
-    want = np.ones((32, 40), F32)
-    for r in range(32):
-        want[r, places[r]] = np.maximum(x[r, places[r]], 0)
-    c.expect("d", want).write()
-    c = gen4("tensor_copy", "gathers_in_place", "everything is read before anything is written")
-    c.tile("x", x).tile("i", index).expect("x", np.hstack([picked, x[:, 20:]]))
-    c(f"tensor_copy dst=%x[:, 0:20] src=%x[:, 0:20]{view}").warn("ALIAS1").write()
-    c = gen4("tensor_copy", "scatters_definedness", "what is scattered is defined, the rest is not")
-    small = np.array([[3, 1]] * 16, U32)
-    c.tile("x", f32(np.arange(16).reshape(16, 1))).tile("i", small[:, :1]).tensor("d", "float32", (16, 4))
-    c("tensor_copy dst=%d[:, 0:1]+columns(%i * 1 < 4 by 16) src=%x")
-    c.section("values %d", *[f"? ? ? {r}" for r in range(16)]).write()
-    c = gen4("tensor_copy", "index_out_of_bounds", "an index outside the row")
-    c.tile("x", x).tile("i", index + U32(21)).tensor("d", "float32", (32, 20))
-    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").fault("DYN1", "allowed are 0 to 39").write()
-    c = gen4("iota", "takes_no_columns_by_index", "only some instructions take such views")
-    c.tile("i", index).tensor("d", "float32", (32, 40))
-    c(f"iota dst=%d[:, 0:20]{view} pattern=[[1, 20]]").fault("TI2", "iota").write()
-    c = gen4("tensor_tensor", "data2_takes_no_columns_by_index", "only some operands take such views")
-    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
-    c(f"tensor_tensor dst=%d data1=%d data2=%x[:, 0:20]{view} op=add").fault("TI2", "data2").write()
-    c = gen4("tensor_copy", "index_too_short", "16 partitions of two numbers have 32 places")
-    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 33))
-    c("tensor_copy dst=%d src=%x[:, 0:33]+columns(%i * 1 < 40 by 16)").fault("TI3", "33").write()
-    for name, engine, memory in (
-        ("scalar_scatter_to_psum", "scalar", "psum"),
-        ("gpsimd_columns_by_index", "gpsimd", "sbuf"),
-    ):
-        c = gen4("tensor_copy", name, "an engine that does not take such a view there")
-        c.tile("x", x[:, :20]).tile("i", index).tensor("d", "float32", (32, 40), memory=memory)
-        c(f"tensor_copy dst=%d[:, 0:20]{view} src=%x engine={engine}").fault("TI5", engine).write()
-    c = isa("tensor_copy", "columns_by_index_are_later", "trn3 has them")
-    c.tile("x", x).tile("i", index).tensor("d", "float32", (32, 20))
-    c(f"tensor_copy dst=%d src=%x[:, 0:20]{view}").fault("TI1", "trn2").write()
-
-
 def alu_of_trn3():
     x, y = f32([[1, -2, 3, 0.5]]), f32([[-3, 1, -3, 0.25]])
     want = f32([[-3, -2, -3, 0.5]])  # the second on ties
@@ -365,4 +285,4 @@ def alu_of_trn3():
     c.section("options strict").write()
 
 
-ALL += [indirect, alu_of_trn3]
+ALL.append(alu_of_trn3)

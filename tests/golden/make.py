@@ -9,6 +9,7 @@ import cases_control
 import cases_dma
 import cases_engines
 import cases_gpsimd
+import cases_indirect
 import cases_matmul
 import cases_mx
 import cases_random
@@ -22,6 +23,7 @@ MODULES = [
     cases_dma,
     cases_engines,
     cases_gpsimd,
+    cases_indirect,
     cases_matmul,
     cases_mx,
     cases_random,
