@@ -314,7 +314,8 @@ PyMethodDef tensor_methods[] = {
            "ap(pattern, offset=None, scalar_offset=None, vector_offset=None, indirect_dim=0, dtype=None)"),
     method("indirect", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(tensor_indirect)),
            METH_VARARGS | METH_KEYWORDS,
-           "indirect(index, num_elem=None): columns by the places in index (by default 16 for each of its columns), trn3 and later."),
+           "indirect(index, num_elem=None): columns by the places in index (by default 16 for each of its columns), "
+           "trn3 and later."),
     method("vector_select", tensor_vector_select, METH_VARARGS | METH_KEYWORDS,
            "vector_select(0, offsets): rows by index."),
     method("get_pattern", tensor_get_pattern, METH_NOARGS, "[[stride, count], ...]"),

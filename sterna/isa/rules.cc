@@ -64,10 +64,13 @@ Status check_moved_tile(const Rules& rules, const View& view, std::string_view w
   const int64_t most = rules.chip->limits.partitions;
   if (view.rows() > most)
     return broken("P2", cat("'", what, "' has ", view.rows(), " partitions, the chip has ", most, "."));
-  if (view.rows() > 1 && view.dims[0].stride > 1)
-    return rules.compat("P3", cat("'", what, "' takes every ", view.dims[0].stride,
-                                  ". partition; an engine reads and writes partitions that follow one another."));
-  return {};
+  return check_adjoining(rules, view, what);
+}
+
+Status check_adjoining(const Rules& rules, const View& view, std::string_view what) {
+  if (view.rows() <= 1 || view.dims[0].stride <= 1) return {};
+  return rules.compat("P3", cat("'", what, "' takes every ", view.dims[0].stride,
+                                ". partition; an engine reads and writes partitions that follow one another."));
 }
 
 Status fit(const Rules& rules, View& view, const View& like, std::string_view what) {

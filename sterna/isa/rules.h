@@ -17,7 +17,9 @@ Status check_reduced(const View& data, int64_t depth);
 /// (guide on access patterns: "the access on the partition dimension must be contiguous"). PACK1: its elements are
 /// not x4, which no arithmetic takes.
 Status check_tile(const Rules& rules, const View& view, std::string_view what);
-/// P1 and P2 alone, for what moves bits.
+/// P3 alone: the partitions of an operand follow one another.
+Status check_adjoining(const Rules& rules, const View& view, std::string_view what);
+/// P1, P2 and P3 alone, for what moves bits.
 Status check_moved_tile(const Rules& rules, const View& view, std::string_view what);
 /// PACK1: x4 elements are moved to their own type only.
 Status check_packed_move(const View& dst, const View& src);

@@ -19,7 +19,7 @@ namespace sterna::tensor_engine {
 /// Shapes  stationary [K, M], moving [K, N], dst [M, N]; double row: [K, 2, M], [K, 2, N]
 /// Types   products and sums in fp32, one chain ascending k from zero, then one addition to PSUM when accumulating;
 ///         is_transpose with the identity as moving keeps the bits of stationary on chips that can, when it overwrites
-/// Rules   MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
+/// Rules   P3 MM1 (inputs in SBUF) MM2 (dst in PSUM) MM3 (K) MM4 (M) MM5 (N) MM6 (shapes) MM7 (type pairs) MM8 (double
 /// row) MM9 (dst type) TILE1 TILE2 TILE3 TILE4 (array tile) MM11 (moving is the identity of a transpose) MM12 (dst has
 /// the type of transposed data) TI8 (.indirect() of float16, bfloat16, fp8; not of a transpose's moving; whole array)
 /// Source  nki.isa.nc_matmul (SDK 2.32); accumulate=None: the first write to a PSUM
@@ -84,6 +84,9 @@ inline Status NcMatmul::check(const Rules& r) {
                                "; both inputs of a matmul are in SBUF."));
   if (dst.memory != Memory::kPsum)
     return broken("MM2", cat("'dst' is in ", name(dst.memory), "; a matmul writes PSUM."));
+  for (const auto& [v, what] :
+       {std::pair(&dst, "dst"), std::pair(&stationary, "stationary"), std::pair(&moving, "moving")})
+    STERNA_TRY(check_adjoining(r, *v, what));
   const auto& limits = r.chip->limits;
   if (moving.rows() > limits.partitions || stationary.rows() != moving.rows())
     return broken(

@@ -130,6 +130,7 @@ Status NcMatmulMx::check(const Rules& r) {
   if (dst.memory != Memory::kPsum || (dst.dtype != DType::kFloat32 && dst.dtype != DType::kBFloat16))
     return broken("MX8", cat("'dst' is a ", name(dst.dtype), " tile in ", name(dst.memory),
                              "; nc_matmul_mx writes float32 or bfloat16 in PSUM."));
+  STERNA_TRY(check_adjoining(r, dst, "dst"));
   const auto& limits = r.chip->limits;
   if (stationary.cols() % 2 != 0 || stationary.cols() > limits.stationary_free)
     return broken("MX9", cat("stationary has ", stationary.cols(), " columns; their number is even and at most ",

@@ -37,6 +37,9 @@ Status NcMatmulSparse::check(const Rules& r) {
     if (v->empty() || v->memory != Memory::kSbuf)
       return broken("SP1", "'stationary', 'moving' and 'tags' of a sparse matmul are in SBUF.");
   if (dst.memory != Memory::kPsum) return broken("SP1", "A sparse matmul writes PSUM.");
+  for (const auto& [v, what] : {std::pair(&dst, "dst"), std::pair(&stationary, "stationary"),
+                                std::pair(&moving, "moving"), std::pair(&tags, "tags")})
+    STERNA_TRY(check_adjoining(r, *v, what));
   bool known = false;
   for (const auto& [kept, of] : kPatterns)
     known = known || (pattern.n == 2 && pattern.value[0] == kept && pattern.value[1] == of);

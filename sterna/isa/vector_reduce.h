@@ -62,6 +62,7 @@ struct TensorReduce {
     if (!is_reduction(op))
       return Fault(FaultKind::kRuleBroken, "RED1",
                    cat("'op' is ", name(op), ", which does not reduce; use add, maximum, ..."));
+    STERNA_TRY(check_alu_of_chip(r, {op}));
     STERNA_TRY(check_axes());
     STERNA_TRY(check_reduced(data, depth()));
     if (is_bitwise(op)) STERNA_TRY(check_bits(r, {&dst, &data}, op));
@@ -191,6 +192,7 @@ struct TensorScalarReduce {
     STERNA_TRY(fit(r, data, dst, "data"));
     STERNA_TRY(fit_scalar(r, operand0, dst, "operand0"));
     STERNA_TRY(fit_scalar(r, reduce_init, dst, "reduce_init"));
+    STERNA_TRY(check_alu_of_chip(r, {op0}));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     STERNA_TRY(check_operand(operand0, op0, "operand0", "op0"));
     STERNA_TRY(

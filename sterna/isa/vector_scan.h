@@ -41,6 +41,7 @@ struct TensorScalarCumulative {
     STERNA_TRY(fit(r, src, dst, "src"));
     STERNA_TRY(fit_scalar(r, imm0, dst, "imm0"));
     STERNA_TRY(fit_scalar(r, imm1, dst, "imm1"));
+    STERNA_TRY(check_alu_of_chip(r, {op0}));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     STERNA_TRY(check_operand(imm0, op0, "imm0", "op0"));
     STERNA_TRY(check_reduce_op(op1, {AluOp::kAdd, AluOp::kSubtract, AluOp::kMultiply, AluOp::kMaximum, AluOp::kMinimum},
@@ -116,6 +117,7 @@ struct TensorTensorScan {
     STERNA_TRY(fit_scalar(r, initial, dst, "initial"));
     if (initial.is_none) return Fault(FaultKind::kWrongType, "ARG2", "'initial' is missing.");
     STERNA_TRY(check_not_both_psum(data0, data1, "data0", "data1"));
+    STERNA_TRY(check_alu_of_chip(r, {op0, op1}));
     STERNA_TRY(check_arithmetic(op0, "op0"));
     return check_arithmetic(op1, "op1");
   }

@@ -23,8 +23,8 @@ inline void choose(const float* where, const float* yes, float no, bool invert, 
 /// dst = on_true where predicate is not zero, else on_false; its maximum over the free axes joins the accumulators.
 ///
 /// Shapes  dst, predicate, on_true: [P, N]; on_false: immediate or (P, 1); reduce_res: (P, 1)
-/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 BUF1 (on_true, predicate) PRED1 (predicate is an integer) SEL1 (on_true's type)
-/// RED1 RED3 ARG2 Source  nki.isa.select_reduce (SDK 2.32)
+/// Rules   P1 P2 SHAPE1 SHAPE2 SHAPE3 BUF1 (on_true, predicate) PRED1 (predicate is an integer, of 8 or 16 bits) SEL1
+/// (on_true's type) SEL2 (reduce_res is a float) RED1 RED3 ARG2 Source  nki.isa.select_reduce (SDK 2.32)
 struct SelectReduce {
   static constexpr Info info{"select_reduce", 0x1c, "dst = where(predicate, on_true, on_false), and its maximum",
                              "nki.isa.select_reduce"};
@@ -58,6 +58,12 @@ struct SelectReduce {
     if (is_float(predicate.dtype))
       return Fault(FaultKind::kRuleBroken, "PRED1",
                    cat("'predicate' must be of an 8- or 16-bit integer type, not ", name(predicate.dtype), "."));
+    if (size_of(predicate.dtype) > 2)
+      STERNA_TRY(r.compat("PRED1", cat("'predicate' of select_reduce is of an 8- or 16-bit integer type, not ",
+                                       name(predicate.dtype), ".")));
+    if (!reduce_res.empty() && !is_float(reduce_res.dtype))
+      STERNA_TRY(
+          r.compat("SEL2", cat("'reduce_res' of select_reduce is of a float type, not ", name(reduce_res.dtype), ".")));
     if (on_true.dtype == DType::kTFloat32 || on_true.dtype == DType::kInt32 || on_true.dtype == DType::kUInt32)
       STERNA_TRY(r.compat(
           "SEL1", cat("'on_true' of select_reduce may not be ", name(on_true.dtype), "; values go through fp32.")));

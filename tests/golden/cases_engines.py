@@ -152,6 +152,9 @@ def nc_matmul():
 
     c = start("bfloat16", "dst = stationary^T @ moving")
     c("nc_matmul dst=%p stationary=%s moving=%m").expect("p", product).write()
+    c = start("every_other_partition", "partitions that do not follow one another are a remark")
+    c("nc_matmul dst=%p stationary=%s[0:3:2] moving=%m[0:3:2]").warn("P3", "'stationary'", "every 2.").warn("P3")
+    c.expect("p", matmul(s[::2], m[::2])).write()
     c = start(
         "accumulate_none",
         "without accumulate the first matmul to a place overwrites, later ones add",

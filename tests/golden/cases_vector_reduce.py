@@ -200,6 +200,14 @@ def select_reduce():
     c = isa("select_reduce", "sum", "only maximum reduces")
     c.tensor("x", "float32", (1, 2)).tensor("p", "uint8", (1, 2))
     c("select_reduce dst=%x predicate=%p on_true=%x on_false=0 reduce_op=add").fault("RED1").write()
+    c = isa("select_reduce", "wide_predicate", "predicates are of 8 or 16 bits; what has 32 is a remark")
+    c.tile("x", x).tile("p", p.astype(np.int32)).tensor("d", "float32", x.shape)
+    c("select_reduce dst=%d predicate=%p on_true=%x on_false=0").warn("PRED1", "int32")
+    c.expect("d", np.where(p != 0, x, F32(0))).write()
+    c = isa("select_reduce", "whole_result", "the maximum goes to a float; an integer is a remark")
+    c.tile("x", x).tile("p", p).tensor("d", "float32", x.shape).tensor("r", "int32", (2, 1))
+    c("select_reduce dst=%d predicate=%p on_true=%x on_false=0 reduce_res=%r reduce_cmd=reset_reduce")
+    c.warn("SEL2", "int32").expect("r", np.array([[3], [0]], np.int32)).write()
     c = isa("select_reduce", "no_on_false", "on_false must be there")
     c.tensor("x", "float32", (1, 2)).tensor("p", "uint8", (1, 2))("select_reduce dst=%x predicate=%p on_true=%x").fault(
         "ARG2", "on_false"
@@ -276,7 +284,33 @@ def bn_aggr():
     ).write()
 
 
+def operators_of_later_chips():
+    """What no ALU of trn2 has (nki.language: "NeuronCore-v4") is a remark, wherever an operator is named."""
+    x = f32([[1, -2, 3, 0.5]])
+    for instruction, line, out in (
+        ("tensor_reduce", "tensor_reduce dst=%r op=abs_max data=%x axis=[1]", {"r": [[3]]}),
+        ("tensor_scalar_reduce", "tensor_scalar_reduce dst=%d data=%x op0=square", {"d": x * x}),
+        (
+            "tensor_scalar_cumulative",
+            "tensor_scalar_cumulative dst=%d src=%x op0=relu op1=add reduce_cmd=reset_reduce",
+            {"d": [[1, 1, 4, 4.5]]},
+        ),
+        (
+            "tensor_tensor_scan",
+            "tensor_tensor_scan dst=%d data0=%x data1=%x initial=0 op0=multiply op1=abs_max",
+            {"d": [[1, -2, -6, -3]]},
+        ),
+    ):
+        c = isa(instruction, "operator_of_later_chips", "an operator that came with trn3 is a remark before")
+        c.tile("x", x).tensor("d", "float32", (1, 4)).tensor("r", "float32", (1, 1))
+        c(line).warn("ALU1", "trn2")
+        for name, values in out.items():
+            c.expect(name, f32(values))
+        c.write()
+
+
 ALL = [
+    operators_of_later_chips,
     tensor_reduce,
     tensor_scalar_reduce,
     tensor_scalar_cumulative,
