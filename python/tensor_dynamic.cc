@@ -291,14 +291,17 @@ Result<View> indirect_columns(Recording& r, View view, const View& index, int64_
   // default there are as many columns as every engine finds.
   const Limits& limits = r.chip->limits;
   offset.group = static_cast<int32_t>(limits.gpsimd_core_partitions);
-  const int64_t most = index.cols() * std::min<int64_t>(offset.group, view.rows());
-  if (count < 0) count = most;
-  if (count > most) offset.group = static_cast<int32_t>(limits.array_index_partitions);
-  r.finds_columns = true;
+  if (count < 0) count = index.cols() * std::min<int64_t>(offset.group, view.rows());
   view.dims[1] = {1, static_cast<int32_t>(count)};
   view.kind = ViewKind::kIndirect;
   view.dynamic = add_dynamic(r.builder.program(), offset);
-  STERNA_TRY(check_view(r.builder.program(), view));
+  Status status = check_view(r.builder.program(), view);
+  if (!status) {  // too many for those engines, but perhaps not for the array
+    offset.group = static_cast<int32_t>(limits.array_index_partitions);
+    view.dynamic = add_dynamic(r.builder.program(), offset);
+    if (!check_view(r.builder.program(), view)) return std::move(status.error());
+  }
+  r.finds_columns = true;
   return view;
 }
 
