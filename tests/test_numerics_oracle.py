@@ -26,6 +26,10 @@ INTEGERS = {n: np.dtype(n).type for n in ("int8", "uint8", "int16", "uint16", "i
 CANONICAL_NAN = 0x7FC00000
 
 
+def release_of(module):
+    return [int(part) for part in module.__version__.split(".")[:2]]
+
+
 def decode(name, bits):
     return np.frombuffer(core.decode(name, bits.tobytes()), np.float32)
 
@@ -99,6 +103,9 @@ def test_decode_every_pattern(name):
 def test_encode(name):
     dtype, unsigned = FLOATS[name], unsigned_of(FLOATS[name])
     inputs = test_inputs(dtype)
+    if name == "float8_e8m0fnu" and release_of(ml_dtypes) < [0, 7]:  # it took all above 2^-127 to 2^-126
+        bits = inputs.view(np.uint32)
+        inputs = inputs[(bits <= 0x00400000) | (bits >= 0x00600000)]
     got = encode(name, inputs, unsigned)
     with np.errstate(all="ignore"):
         wanted = inputs.astype(dtype)

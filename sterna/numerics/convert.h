@@ -9,8 +9,7 @@
 //     overflows if it rounds beyond the largest one with the exponent unbounded: 464 is still 448 in e4m3fn (tie to
 //     even), 248 is infinity in e4m3;
 //   * fp32 to float8_e8m0fnu goes to the nearest power of two, ties up; zero, negative values, infinity, NaN and what
-//     rounds to 2^128 become NaN (ff); 2^-127 takes everything below it, and an fp32 above 2^-127 but below 2^-126 goes
-//     to 2^-126 (ml_dtypes);
+//     rounds to 2^128 become NaN (ff); 2^-127 takes everything below it (ml_dtypes);
 //   * fp32 to an integer rounds to nearest even and saturates; NaN becomes 0;
 //   * any non-zero value (NaN too) is true as bool; a non-zero bool byte is 1.0;
 //   * tfloat32 is an fp32 whose low 13 bits are written as zero and ignored when read;

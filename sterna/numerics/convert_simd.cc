@@ -124,7 +124,7 @@ HWY_INLINE FloatVector decode_e8m0(IntVector bits) {
 HWY_INLINE IntVector encode_e8m0(FloatVector v) {
   const IntVector bits = bits_of(v);
   const IntVector normal = shift_right_logical<23>(hn::Add(bits, constant(0x00400000)));
-  const IntVector subnormal = hn::IfThenElseZero(hn::Gt(bits, constant(0x00400000)), constant(1));
+  const IntVector subnormal = hn::IfThenElseZero(hn::Gt(bits, constant(0x005fffff)), constant(1));
   const IntVector positive = hn::IfThenElse(hn::Lt(bits, constant(0x00800000)), subnormal, normal);
   // Zero and the negatives are NaN; so are infinity and NaN, which come out as 255 or 256.
   return hn::IfThenElse(hn::Gt(bits, hn::Zero(Ints())), hn::Min(positive, constant(0xff)), constant(0xff));

@@ -81,7 +81,7 @@ TEST(Convert, E8M0IsAPowerOfTwo) {
   EXPECT_EQ(bits_of(to_float_bits(DType::kFloat8E8M0, 255)), kNanBits);
 
   const auto encode = [](float v) { return from_float_bits(DType::kFloat8E8M0, v); };
-  for (uint32_t bits = 1; bits < 255; ++bits) {
+  for (uint32_t bits = 0; bits < 255; ++bits) {
     const float power = std::ldexp(1.0f, static_cast<int>(bits) - 127);
     ASSERT_EQ(encode(power), bits);
     const float tie = 1.5f * power;
@@ -90,7 +90,6 @@ TEST(Convert, E8M0IsAPowerOfTwo) {
   }
   EXPECT_EQ(encode(std::ldexp(1.0f, -127)), 0u);
   EXPECT_EQ(encode(float_of(1)), 0u);
-  EXPECT_EQ(encode(float_of(0x00400001)), 1u) << "as ml_dtypes: above 2^-127 the fp32 subnormals go up";
   for (const float v : {0.0f, -0.0f, -1.0f, kInfinity, -kInfinity, float_of(kNanBits), float_of(0x7fffffff)})
     EXPECT_EQ(encode(v), 255u) << v;
 }

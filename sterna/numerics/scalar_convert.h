@@ -106,10 +106,10 @@ constexpr float decode_e8m0(uint32_t bits) {
   if (bits == 0xff) return std::bit_cast<float>(kNanBits);
   return std::bit_cast<float>(bits == 0 ? 0x00400000u : bits << 23);
 }
-/// To the nearest power of two, up on ties, as ml_dtypes does; see convert.h.
+/// To the nearest power of two, up on ties, as ml_dtypes does since 0.7; see convert.h.
 constexpr uint8_t encode_e8m0(uint32_t bits) {
   if (bits == 0 || bits > kInfinityBits) return 0xff;  // zero, NaN, and the negatives, whose sign makes them large
-  if (bits < 0x00800000) return bits > 0x00400000;     // fp32 subnormals: at most 2^-127, and above it 2^-126
+  if (bits < 0x00800000) return bits >= 0x00600000;    // fp32 subnormals: 2^-127, and 2^-126 from half-way on
   return static_cast<uint8_t>((bits + 0x00400000) >> 23);
 }
 
