@@ -300,7 +300,7 @@ PyObject* chip_info(PyObject*, PyObject* args) {
     raise_fault(chip.error());
     return nullptr;
   }
-  return Py_BuildValue("{s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:O}", "name", chip->name.c_str(), "title",
+  return Py_BuildValue("{s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:O}", "name", chip->name.c_str(), "title",
                        chip->title.c_str(), "generation", static_cast<long long>(int64_t{chip->generation}),
                        "partitions", static_cast<long long>(int64_t{chip->sbuf.partitions}), "sbuf_partition_bytes",
                        static_cast<long long>(chip->sbuf_usable_bytes()), "psum_banks",
@@ -308,7 +308,8 @@ PyObject* chip_info(PyObject*, PyObject* args) {
                        static_cast<long long>(int64_t{chip->psum.bank_bytes}), "stationary_free",
                        static_cast<long long>(int64_t{chip->limits.stationary_free}), "moving_free",
                        static_cast<long long>(int64_t{chip->limits.moving_free}), "bn_stats_free",
-                       static_cast<long long>(int64_t{chip->limits.bn_stats_free}), "cores",
+                       static_cast<long long>(int64_t{chip->limits.bn_stats_free}), "address_align",
+                       static_cast<long long>(int64_t{chip->limits.address_align}), "cores",
                        static_cast<long long>(int64_t{chip->cores}), "xorwow",
                        chip->features.xorwow ? Py_True : Py_False);
 }

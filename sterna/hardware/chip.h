@@ -136,6 +136,7 @@ struct Limits {
   Count bn_stats_free;
   Count top8_min, top8_max;      ///< free elements of max8, nc_find_index8, nc_match_replace8
   Count sbuf_free, psum_free;    ///< free elements of one operand
+  Count address_align;           ///< bytes, of where a tensor starts in a partition
   Count free_dimensions;         ///< of an access pattern
   Count pattern_count;           ///< largest count in an access pattern
   Count pattern_stride;          ///< largest stride in an access pattern, either sign

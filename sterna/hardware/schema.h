@@ -151,6 +151,7 @@ void visit_numbers(ChipType& c, Visit&& visit) {
   visit("limits.top8_max", l.top8_max, key::kElements, "max8 and its kin");
   visit("limits.sbuf_free", l.sbuf_free, key::kElements, "one operand in SBUF");
   visit("limits.psum_free", l.psum_free, key::kElements, "one operand in PSUM");
+  visit("limits.address_align", l.address_align, key::kBytes, "of a tensor's start in a partition");
   visit("limits.free_dimensions", l.free_dimensions, key::kCount, "of an access pattern");
   visit("limits.pattern_count", l.pattern_count, key::kElements, "largest count in a pattern");
   visit("limits.pattern_stride", l.pattern_stride, key::kElements, "largest stride in a pattern");

@@ -164,15 +164,51 @@ void put_product(Machine& m, const View& dst, const Operand& d, Accumulation how
   m.mark_matmul_result(dst);
 }
 
+namespace {
+
+/// Whether an index finds no column twice, in any row of dst.
+bool columns_differ(const Operand& d) {
+  std::vector<int64_t> columns(static_cast<size_t>(d.cols));
+  for (int64_t first = 0; first < d.rows; first += d.group_rows) {
+    const auto* begin = d.col_offsets + first / d.group_rows * d.cols;
+    std::copy(begin, begin + d.cols, columns.begin());
+    std::sort(columns.begin(), columns.end());
+    if (std::adjacent_find(columns.begin(), columns.end()) != columns.end()) return false;
+  }
+  return true;
+}
+
+/// Whether no element is added to: none of dst was written by a matmul, nor will be by an earlier column.
+bool only_overwrites(Machine& m, const MatmulOperands& x, const Operand& d, Accumulation how) {
+  if (how.mode != Accumulate::kOverwrite) return false;
+  if (!how.mixed) return true;
+  bool some = false;
+  return how.scattered && !m.by_matmul(*x.dst, &some) && !some && columns_differ(d);
+}
+
+/// The transpose that moves data. Adding is arithmetic, so bits are kept only where it overwrites.
+Status transpose_into(Machine& m, const MatmulOperands& x, const Operand& data, Accumulation how) {
+  STERNA_ASSIGN(const Operand d, m.open(*x.dst, "dst"));
+  if (only_overwrites(m, x, d, how)) return execute_transpose(m, *x.dst, *x.stationary, true);
+  std::vector<float> row(static_cast<size_t>(data.cols)), moved(static_cast<size_t>(data.rows * data.cols));
+  for (int64_t r = 0; r < data.rows; ++r) {
+    load_row(data, r, 0, data.cols, row.data());
+    for (int64_t c = 0; c < data.cols; ++c) moved[static_cast<size_t>(c * data.rows + r)] = row[static_cast<size_t>(c)];
+  }
+  put_product(m, *x.dst, d, how, moved);
+  return {};
+}
+
+}  // namespace
+
 Status execute_matmul(Machine& m, const MatmulOperands& x) {
   STERNA_ASSIGN(Operand stationary, m.read(*x.stationary, "stationary"));
   STERNA_ASSIGN(Operand moving, m.read(*x.moving, "moving"));
   const int64_t halves = x.double_row ? 2 : 1;
   const ProductSize size{moving.rows * halves, stationary.cols / halves, moving.cols / halves};
   STERNA_ASSIGN(const Accumulation how, find_accumulation(m, *x.dst, x.accumulate));
-  // Accumulating is arithmetic, so bits are kept only by the transpose that overwrites.
-  if (x.exact_transpose && how.mode == Accumulate::kOverwrite && !how.mixed) {
-    if (is_identity(moving)) return execute_transpose(m, *x.dst, *x.stationary, true);
+  if (x.exact_transpose) {
+    if (is_identity(moving)) return transpose_into(m, x, stationary, how);
     m.warn("MM11", "is_transpose is set, but 'moving' is not the identity; the product is computed.");
   }
   STERNA_ASSIGN(Operand d, m.open(*x.dst, "dst"));

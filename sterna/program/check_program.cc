@@ -65,7 +65,7 @@ Status check_columns(const TensorInfo& t, const View& v, const DynamicOffset& d)
   const int64_t last = v.rows() % d.group == 0 ? d.group : v.rows() % d.group;
   if (v.cols() > d.index.cols() * d.group || (last < d.group && v.cols() > last))
     return bad(cat("The index ", shape_text(d.index), " has no ", v.cols(), " numbers for each group of ", d.group,
-                   " partitions."));
+                   " partitions; a view for the tensor engine names its larger groups."));
   return {};
 }
 

@@ -156,7 +156,7 @@ class _TileSize:
     # 512 on every target by the documents (the MX guide for trn3 too): one PSUM bank, though gen4 takes eight.
     gemm_moving_fmax = property(lambda self: min(self._chip()["moving_free"], self.psum_fmax))
     bn_stats_fmax = property(lambda self: self._chip()["bn_stats_free"])
-    psum_min_align = sbuf_min_align = property(lambda self: 4)
+    psum_min_align = sbuf_min_align = property(lambda self: self._chip()["address_align"])
     sbuf_size_bytes = property(lambda self: self._chip()["sbuf_partition_bytes"] * self._chip()["partitions"])
     sbuf_fmax = property(lambda self: self._chip()["sbuf_partition_bytes"] // 4)
     sbuf_fmax_bytes = total_available_sbuf_size = property(lambda self: self._chip()["sbuf_partition_bytes"])

@@ -184,6 +184,36 @@ def test_transpose_gathers_its_data(rng, trn3):
     np.testing.assert_array_equal(kernel(x, index), np.take_along_axis(x, places(index, 60, 32), 1).T)
 
 
+@pytest.mark.parametrize("accumulate", [False, None, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_transpose_scatters_what_it_moves(rng, trn3, accumulate, twice):
+    x = rng.standard_normal((16, 48)).astype(BF16)
+    x[3, 5], x[4, 47], x[5, 0], x[6, 7] = np.inf, -np.inf, np.nan, -0.0
+    index = np.zeros((48, 1), U16)
+    index[:16, 0], index[32:, 0] = rng.permutation(20)[:16], rng.permutation(20)[:16]
+    if twice:
+        index[1] = index[0]
+
+    @nki.jit
+    def kernel(x, index):
+        psum = nl.ndarray((48, 20), nl.bfloat16, buffer=nl.psum)
+        nisa.memset(psum, 0)
+        identity = nl.shared_identity_matrix(16, nl.bfloat16)
+        nisa.nc_matmul(
+            psum.indirect(nl.load(index), num_elem=16), nl.load(x), identity, is_transpose=True, accumulate=accumulate
+        )
+        return stored(psum)
+
+    at = places(index, 16, 32)
+    want, written = np.zeros((48, 20), BF16), np.zeros((48, 20), bool)
+    for c in range(16):
+        for r in range(48):
+            adds = accumulate or (accumulate is None and written[r, at[r, c]])
+            want[r, at[r, c]] = want[r, at[r, c]] + x[c, r] if adds else x[c, r]
+            written[r, at[r, c]] = True
+    np.testing.assert_array_equal(kernel(x, index).view(U16), want.view(U16))
+
+
 def _scaled(rng, cols):
     """MX data of 64 partitions, its scales in a tile of as many, and an index of both."""
     data = x4.pack(rng.standard_normal((64, 4 * cols)).astype(F32), x4.float8_e4m3fn_x4)
