@@ -12,7 +12,8 @@ import time
 import pytest
 from _pytest.runner import runtestprotocol
 
-from sterna.nki_library import figures, harness, machine, modules, rates
+import sterna
+from sterna.nki_library import figures, harness, machine, modules, rates, record
 
 _START = time.perf_counter()
 _GENERATIONS = {"trn1": "gen2", "trn2": "gen3", "trn3": "gen4", "trn3_a0": "gen4"}
@@ -39,6 +40,12 @@ def pytest_addoption(parser):
         default=False,
         help="let simulation write each case's inputs to files as well, as the suite does by itself",
     )
+    group.addoption(
+        "--sterna-record",
+        metavar="FILE",
+        help="write down each case as it begins and ends; where FILE exists, leave out the cases that have ended, and "
+        "report on all",
+    )
 
 
 def pytest_configure(config):
@@ -50,14 +57,29 @@ def pytest_configure(config):
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     if workers > 1:
         os.environ.setdefault("STERNA_THREADS", str(max(1, len(os.sched_getaffinity(0)) // workers)))
-    config.pluginmanager.register(_Cases(config, workers), "sterna-nki-library")
+    kept = _record(config, target)
+    config.pluginmanager.register(_Cases(config, workers, kept), "sterna-nki-library")
+
+
+def _record(config, target):
+    """The record that this process keeps, or None."""
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(record.LeftOut(), "sterna-nki-library-record")
+        return None
+    if not config.option.sterna_record or config.option.collectonly:
+        return None
+    facts = {"target": target, "mode": str(getattr(config.option, "test_mode", None)), "sterna": sterna.__version__}
+    kept = record.Record(os.path.abspath(config.option.sterna_record), facts)
+    config.pluginmanager.register(record.Recorder(kept), "sterna-nki-library-record")
+    return kept
 
 
 class _Cases:
     """What happens around the cases of this process, and, in the process that reports, the sums of all."""
 
-    def __init__(self, config, workers):
+    def __init__(self, config, workers, kept=None):
         self.config = config
+        self.kept = kept
         self.heavy_bytes = machine.total_bytes() // (2 * max(2, workers))
         self.totals = figures.Totals()
         self.counter = figures.Counter(predict=not config.option.sterna_no_timing)
@@ -193,8 +215,22 @@ class _Cases:
             self.totals.add_worker(node.gateway.id, *seconds)
 
     def pytest_terminal_summary(self, terminalreporter):
-        if not self.totals.sums["calls"] and not self.totals.sums["failed"]:
+        if self.kept is not None:
+            self._add_earlier()
+        elif not self.totals.sums["calls"] and not self.totals.sums["failed"]:
             return
         terminalreporter.section("sterna")
         for line in self.totals.lines(rates.measure()):
             terminalreporter.line(line)
+        if self.kept is not None:
+            for line in self.kept.lines():
+                terminalreporter.line(line)
+
+    def _add_earlier(self):
+        """This run's seconds into the record, and the record's earlier runs into the sums."""
+        for wall, collecting in self.totals.workers.values():
+            self.kept.worker(wall, collecting)
+        figures.add(self.totals.sums, self.kept.sums)
+        self.totals.cases += self.kept.measured
+        for number, (wall, collecting) in enumerate(self.kept.seconds):
+            self.totals.add_worker(("earlier", number), wall, collecting)
