@@ -113,7 +113,7 @@ def test_outcomes_have_their_names(suite, tmp_path):
     assert outcomes == wanted | {"unexpected": "xpassed"}
 
 
-def test_another_target_needs_another_file(suite, tmp_path):
+def test_files_that_cannot_be_gone_on_with(suite, tmp_path):
     file = tmp_path / "run.jsonl"
     suite(CASES, "--sterna-record", str(file))
     done = suite(CASES, "--sterna-record", str(file), "--platform-target", "trn3")
@@ -121,3 +121,5 @@ def test_another_target_needs_another_file(suite, tmp_path):
     (tmp_path / "other.txt").write_text("a letter\n")
     done = suite(CASES, "--sterna-record", "other.txt")
     assert "other.txt:1 is no record of a run" in done.stderr, done.stdout + done.stderr
+    done = suite(CASES, "--sterna-record", "no/such/folder.jsonl")
+    assert "--sterna-record: [Errno 2] No such file or directory" in done.stderr, done.stdout + done.stderr

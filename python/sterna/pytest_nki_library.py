@@ -69,7 +69,10 @@ def _record(config, target):
     if not config.option.sterna_record or config.option.collectonly:
         return None
     facts = {"target": target, "mode": str(getattr(config.option, "test_mode", None)), "sterna": sterna.__version__}
-    kept = record.Record(os.path.abspath(config.option.sterna_record), facts)
+    try:
+        kept = record.Record(os.path.abspath(config.option.sterna_record), facts)
+    except OSError as error:
+        raise pytest.UsageError(f"--sterna-record: {error}") from None
     config.pluginmanager.register(record.Recorder(kept), "sterna-nki-library-record")
     return kept
 
