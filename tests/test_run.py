@@ -218,7 +218,13 @@ def test_a_forked_child_does_not_report(folder):
 def test_an_interrupt_ends_as_in_python_and_reports(folder):
     script(folder, "import time\nfrom kernel import call\ncall()\nprint('ready', flush=True)\ntime.sleep(60)\n")
     process = subprocess.Popen(
-        [*COMMAND, "script.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "script.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts what it runs in the background with the interrupt ignored, and the tests may be run so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
